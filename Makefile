@@ -1,0 +1,52 @@
+# Every target does its own set-up: an environment in .venv, pinned by constraints.txt, made anew
+# when pyproject.toml or constraints.txt change. Needs Python >= 3.10; Spark itself needs Java 17 or 21.
+#
+#   make demo        fetch real data, run the example pipeline, open it in the Dagster UI
+#   make test        all tests; `make test ARGS="-k merge -x"` passes arguments to pytest
+#   make test-pure   the tests that need no JVM, in seconds
+#   make lint types  ruff and mypy
+#   make clean       remove what the targets made, the environment too
+
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.10; do \
+	if $$python -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; \
+	then echo $$python; break; fi; done)
+ARGS ?=
+
+# Paths stay relative: make cannot handle a space in a path, and a checkout may have one.
+python := .venv/bin/python
+installed := .venv/.installed
+
+.PHONY: demo test test-pure lint types clean
+.DELETE_ON_ERROR:
+
+demo: $(installed)
+	$(python) -m examples.aviation.demo $(ARGS)
+
+test: $(installed)
+	$(python) -m pytest $(ARGS)
+
+test-pure: $(installed)
+	$(python) -m pytest delta_pipelines_tests/pure $(ARGS)
+
+lint: $(installed)
+	$(python) -m ruff check .
+	$(python) -m ruff format --check .
+
+types: $(installed)
+	$(python) -m mypy
+
+$(installed): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "No Python >= 3.10 was found; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(python) -m pip install --quiet --constraint constraints.txt uv
+	@# uv reads no pip configuration; where an index is configured for pip only, pip does it.
+	$(python) -m uv pip install --quiet --python $(python) --constraint constraints.txt --editable '.[demo,dev]' \
+	|| { $(python) -m pip install --quiet --constraint constraints.txt --upgrade pip \
+	&& $(python) -m pip install --quiet --constraint constraints.txt --editable '.[demo,dev]'; }
+	touch $(installed)
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+	rm -rf examples/aviation/data examples/aviation/warehouse .tmp_dagster_home_*
+	find examples/aviation/.dagster -mindepth 1 ! -name dagster.yaml -delete
+	find delta_pipelines delta_pipelines_tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,65 @@
+"""Declare tables, views and upserts; get Delta tables that are created, evolved and merged safely.
+
+import delta_pipelines as dp
+
+sales = dp.Pipeline("sales", schema="sales")
+
+@sales.materialized_view
+def orders(spark):
+    return spark.read.json("orders/*.json")
+
+@sales.upsert(keys=["customer_id"], sequence_by="changed_at")
+def customers(orders):
+    return orders.select("customer_id", "name", "changed_at")
+
+sales.run(dp.get_session("./warehouse"))
+"""
+
+from delta_pipelines.declarations import Batch
+from delta_pipelines.errors import (
+    CyclicDependencyError,
+    DatasetError,
+    DeclarationError,
+    ExpectationError,
+    MergeError,
+    PipelineError,
+    PipelineRunError,
+    PlanError,
+    SchemaChangeError,
+    SessionError,
+    UndeclaredInputError,
+    UnknownDatasetError,
+)
+from delta_pipelines.flows.results import DatasetResult, RunResult
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.merge.builder import MergeBuilder, merge_into
+from delta_pipelines.merge.result import MergeResult
+from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.session import check_session, get_session
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "CyclicDependencyError",
+    "DatasetError",
+    "DatasetResult",
+    "DeclarationError",
+    "ExpectationError",
+    "Identifier",
+    "MergeBuilder",
+    "MergeError",
+    "MergeResult",
+    "Pipeline",
+    "PipelineError",
+    "PipelineRunError",
+    "PlanError",
+    "RunResult",
+    "SchemaChangeError",
+    "SessionError",
+    "UndeclaredInputError",
+    "UnknownDatasetError",
+    "check_session",
+    "get_session",
+    "merge_into",
+]

@@ -1,0 +1,187 @@
+"""The `delta-pipelines` command: validate, plan, run and look at the history, without Dagster."""
+
+import importlib
+import importlib.util
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from delta_pipelines.errors import PipelineError
+from delta_pipelines.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+console = Console()
+errors = Console(stderr=True)
+
+target_argument = click.argument("target")
+warehouse_option = click.option(
+    "--warehouse", default="./warehouse", show_default=True, help="Folder of tables and catalog."
+)
+full_refresh_option = click.option(
+    "--full-refresh", multiple=True, metavar="NAME", help="Wipe and compute anew; repeatable."
+)
+full_refresh_all_option = click.option(
+    "--full-refresh-all", is_flag=True, help="Refresh every selected dataset fully."
+)
+refresh_option = click.option(
+    "--refresh", multiple=True, metavar="NAME", help="Only these datasets; repeatable."
+)
+
+
+@click.group()
+@click.option("-v", "--verbose", is_flag=True, help="Show the engine's log lines.")
+@click.version_option(package_name="delta-pipelines")
+def cli(verbose: bool) -> None:
+    """Run delta_pipelines without Dagster.
+
+    TARGET is a pipeline: `package.module:variable` or `path/to/file.py:variable`.
+    """
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(message)s")
+
+
+@cli.command()
+@target_argument
+def validate(target: str) -> None:
+    """Check the declarations; needs no Java."""
+    graph = load_pipeline(target).graph()
+    table = Table("dataset", "kind", "reads", box=None, header_style="bold")
+    for asset in graph.assets:
+        reads = ", ".join(str(i) for i in graph.inputs(asset.identifier))
+        table.add_row(str(asset.identifier), asset.kind, reads)
+    console.print(table)
+    for warning in graph.warnings:
+        errors.print(f"warning: {warning}", style="yellow", markup=False)
+    console.print(f"{len(graph.assets)} datasets, no problems.")
+
+
+@cli.command()
+@target_argument
+@warehouse_option
+@refresh_option
+@full_refresh_option
+@full_refresh_all_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(
+    target: str,
+    warehouse: str,
+    refresh: tuple[str, ...],
+    full_refresh: tuple[str, ...],
+    full_refresh_all: bool,
+    as_json: bool,
+) -> None:
+    """Show what a run would do; changes nothing. Exits with 1 when something cannot be planned."""
+    from delta_pipelines.terminal.plans import plan_text
+
+    made = load_pipeline(target).plan(
+        session(warehouse),
+        refresh=refresh or None,
+        full_refresh=full_refresh,
+        full_refresh_all=full_refresh_all,
+    )
+    if as_json:
+        click.echo(json.dumps(made.to_dict(), indent=2))
+    else:
+        console.print(plan_text(made), end="")
+    if made.errors:
+        sys.exit(1)
+
+
+@cli.command()
+@target_argument
+@warehouse_option
+@refresh_option
+@full_refresh_option
+@full_refresh_all_option
+def run(
+    target: str,
+    warehouse: str,
+    refresh: tuple[str, ...],
+    full_refresh: tuple[str, ...],
+    full_refresh_all: bool,
+) -> None:
+    """Plan and run, with live progress. Exits with 1 when a dataset failed or was skipped."""
+    from delta_pipelines.terminal.run import run_in_terminal
+
+    well = run_in_terminal(
+        load_pipeline(target),
+        session(warehouse),
+        console,
+        refresh=refresh or None,
+        full_refresh=full_refresh,
+        full_refresh_all=full_refresh_all,
+    )
+    if not well:
+        sys.exit(1)
+
+
+@cli.command()
+@target_argument
+@click.argument("dataset")
+@warehouse_option
+@click.option("--limit", default=10, show_default=True, help="How many commits.")
+def history(target: str, dataset: str, warehouse: str, limit: int) -> None:
+    """Show a table's last commits: what they did, how many rows, which run."""
+    from delta_pipelines.terminal.history import history_table
+
+    found = load_pipeline(target).graph().find(dataset)
+    console.print(history_table(session(warehouse), found.identifier, limit))
+
+
+def load_pipeline(target: str) -> Pipeline:
+    """Import the pipeline that a TARGET names.
+
+    Args:
+        target: `package.module:variable` or `path/to/file.py:variable`.
+
+    Raises:
+        click.BadParameter: There is no such module, file or pipeline.
+    """
+    where, _, variable = target.rpartition(":")
+    if not where:
+        raise click.BadParameter(f"{target!r} is not of the form module:variable.")
+    if where.endswith(".py"):
+        path = Path(where).resolve()
+        if not path.is_file():
+            raise click.BadParameter(f"there is no file {where}.")
+        sys.path.insert(0, str(path.parent))
+        where = path.stem
+    else:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(where)
+    except ModuleNotFoundError as error:
+        raise click.BadParameter(f"cannot import {where}: {error}.") from error
+    pipeline = getattr(module, variable, None)
+    if not isinstance(pipeline, Pipeline):
+        named = [name for name, value in vars(module).items() if isinstance(value, Pipeline)]
+        hint = f" It has: {', '.join(named)}." if named else ""
+        raise click.BadParameter(f"{where} has no pipeline {variable!r}.{hint}")
+    return pipeline
+
+
+def session(warehouse: str) -> "SparkSession":
+    """The session on a warehouse, with a line that says so while it starts."""
+    from delta_pipelines.session import get_session
+
+    with errors.status(f"starting Spark on {warehouse} ..."):
+        return get_session(warehouse)
+
+
+def main() -> None:
+    """The console script: one sentence for an expected error, 130 for Ctrl-C."""
+    try:
+        cli(standalone_mode=True)
+    except PipelineError as error:
+        errors.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        errors.print("interrupted; tables that were not committed are as before.", style="yellow")
+        sys.exit(130)

@@ -1,0 +1,21 @@
+"""Dagster assets, jobs and schedules for pipelines."""
+
+from delta_pipelines.dagster.assets import delta_pipeline_assets
+from delta_pipelines.dagster.definitions import build_pipeline_definitions
+from delta_pipelines.dagster.resource import DeltaPipelineResource
+from delta_pipelines.dagster.sources import build_source_observations
+from delta_pipelines.dagster.translator import (
+    DatasetTranslatorData,
+    DeltaPipelineTranslator,
+    DeltaPipelineTranslatorSettings,
+)
+
+__all__ = [
+    "DatasetTranslatorData",
+    "DeltaPipelineResource",
+    "DeltaPipelineTranslator",
+    "DeltaPipelineTranslatorSettings",
+    "build_pipeline_definitions",
+    "build_source_observations",
+    "delta_pipeline_assets",
+]

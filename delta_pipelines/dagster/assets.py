@@ -1,0 +1,64 @@
+"""`delta_pipeline_assets`: the decorator that makes one op with an asset per dataset."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import dagster as dg
+
+from delta_pipelines.dagster.config import op_config_schema
+from delta_pipelines.dagster.specs import build_specs
+from delta_pipelines.dagster.translator import DeltaPipelineTranslator
+from delta_pipelines.pipeline import Pipeline
+
+
+def delta_pipeline_assets(
+    *,
+    pipeline: Pipeline,
+    name: str | None = None,
+    translator: DeltaPipelineTranslator | None = None,
+    pool: str | None = None,
+    retry_policy: dg.RetryPolicy | None = None,
+    op_tags: Mapping[str, Any] | None = None,
+    required_resource_keys: set[str] | None = None,
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Make an asset of every table and persisted view of a pipeline.
+
+    All of them are computed by one op, so that a run has one Spark session; any part of them can
+    be selected. The op's config is `full_refresh` (table names), `full_refresh_all` and `force`.
+
+    Args:
+        pipeline: The pipeline; its graph is checked here, without a JVM.
+        name: Name of the op; the pipeline's by default.
+        translator: Changes keys, groups, descriptions and so on; an instance.
+        pool: Concurrency pool: with a limit of 1 only one run at a time works on the tables.
+        retry_policy: Runs the op again after a failure that a retry can help. Datasets that
+            finished are not run again. The engine itself repeats conflicting commits, so that
+            this is seldom needed.
+        op_tags: Tags of the op.
+        required_resource_keys: Resources that the function takes from `context.resources`.
+
+    Returns:
+        A decorator for a function that yields from `DeltaPipelineResource.run`.
+
+    Raises:
+        DeclarationError: The graph has problems, or Dagster refuses an owner, tag or group.
+
+    Example:
+        >>> import dagster as dg
+        >>> from delta_pipelines.dagster import DeltaPipelineResource, delta_pipeline_assets
+        >>> @delta_pipeline_assets(pipeline=sales, pool="sales")
+        ... def sales_assets(context: dg.AssetExecutionContext, delta: DeltaPipelineResource):
+        ...     yield from delta.run(context)
+    """
+    specs = build_specs(pipeline, translator)
+    op_name = name or pipeline.name
+    return dg.multi_asset(
+        name=op_name,
+        specs=specs.assets,
+        can_subset=True,
+        config_schema=op_config_schema(op_name, specs.binding.graph),
+        pool=pool,
+        retry_policy=retry_policy,
+        op_tags=op_tags,
+        required_resource_keys=required_resource_keys,
+    )

@@ -1,0 +1,140 @@
+"""The run config of a pipeline's op: which tables to refresh fully."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import dagster as dg
+
+from delta_pipelines.dagster.keys import config_names
+from delta_pipelines.graph.graph import Graph
+
+
+@dataclass(frozen=True)
+class RefreshRequest:
+    """What a run config asks for.
+
+    Args:
+        full_refresh: Names of tables to wipe and compute anew.
+        full_refresh_all: Every selected table is refreshed fully.
+        force: Refresh even what a refresh would leave as it is.
+    """
+
+    full_refresh: frozenset[str] = frozenset()
+    full_refresh_all: bool = False
+    force: bool = False
+
+    def __or__(self, other: "RefreshRequest") -> "RefreshRequest":
+        return RefreshRequest(
+            self.full_refresh | other.full_refresh,
+            self.full_refresh_all or other.full_refresh_all,
+            self.force or other.force,
+        )
+
+
+def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
+    """The config schema of a pipeline's op; every field has a default.
+
+    Table names are an enum, so that a misspelt name fails before a run is launched.
+
+    Args:
+        op_name: The op's name; the enum's name is made of it.
+        graph: The pipeline's graph.
+
+    Example:
+        >>> schema = op_config_schema("sales", graph)
+        >>> sorted(schema)
+        ['force', 'full_refresh', 'full_refresh_all']
+    """
+    fields = {
+        "full_refresh_all": dg.Field(
+            bool,
+            default_value=False,
+            description="Wipe every selected table and compute it anew, but for those whose "
+            "properties do not allow it.",
+        ),
+        "force": dg.Field(
+            bool,
+            default_value=False,
+            description="Refresh also what has neither new input nor a new definition.",
+        ),
+    }
+    names = config_names(graph)
+    if not names:
+        return fields
+    # Enums of one name in two ops are mixed up by Dagster, so the op's unique name is in it.
+    tables = dg.Enum(
+        f"{op_name}_table",
+        [
+            dg.EnumValue(
+                name, description=_enum_description(str(table.identifier), table.reset_allowed)
+            )
+            for name, table in names.items()
+        ],
+    )
+    listed = dg.Field(
+        [tables],
+        default_value=[],
+        description="Tables to wipe and compute anew; those outside the selection are ignored.",
+    )
+    return {"full_refresh": listed, **fields}
+
+
+def _enum_description(qualified: str, reset_allowed: bool) -> str:
+    if reset_allowed:
+        return qualified
+    return f"{qualified}: full refresh not allowed (pipelines.reset.allowed=false); it is refreshed"
+
+
+def full_refresh_config(op_name: str) -> dict[str, object]:
+    """The run config that refreshes everything selected fully.
+
+    Example:
+        >>> full_refresh_config("sales")
+        {'ops': {'sales': {'config': {'full_refresh_all': True}}}}
+    """
+    return {"ops": {op_name: {"config": {"full_refresh_all": True}}}}
+
+
+def requested_refresh(context: dg.AssetExecutionContext) -> RefreshRequest:
+    """What the run config asks of this op, together with what it asks of the op's other steps.
+
+    Dagster splits an op around foreign assets into `name` and `name_2`, and a config under
+    `ops.name` reaches only the first: so every step takes the union.
+
+    Args:
+        context: The running step.
+    """
+    own = context.op_execution_context
+    steps = [node.name for node in context.job_def.nodes if node.definition.name == own.op_def.name]
+    request = read_request(own.op_config)
+    for config in step_configs(context.run.run_config, steps):
+        request |= read_request(config)
+    return request
+
+
+def step_configs(run_config: Mapping[str, object], steps: Iterable[str]) -> list[object]:
+    """The op configs of steps in a run config as it was launched.
+
+    Example:
+        >>> step_configs({"ops": {"a_2": {"config": {"force": True}}}}, ["a", "a_2"])
+        [{'force': True}]
+    """
+    ops = run_config.get("ops")
+    blocks = [ops[step] for step in steps if step in ops] if isinstance(ops, Mapping) else []
+    return [block["config"] for block in blocks if isinstance(block, Mapping) and "config" in block]
+
+
+def read_request(config: object) -> RefreshRequest:
+    """Read an op's config; anything missing is as its default.
+
+    Example:
+        >>> read_request({"full_refresh_all": True}).full_refresh_all
+        True
+    """
+    if not isinstance(config, Mapping):
+        return RefreshRequest()
+    return RefreshRequest(
+        full_refresh=frozenset(config.get("full_refresh", ())),
+        full_refresh_all=bool(config.get("full_refresh_all", False)),
+        force=bool(config.get("force", False)),
+    )

@@ -1,0 +1,88 @@
+"""`build_pipeline_definitions`: all that Dagster needs to know of a pipeline."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from delta_pipelines.dagster.assets import delta_pipeline_assets
+from delta_pipelines.dagster.jobs import build_jobs, build_schedules
+from delta_pipelines.dagster.resource import DeltaPipelineResource
+from delta_pipelines.dagster.sources import build_source_observations
+from delta_pipelines.dagster.translator import DeltaPipelineTranslator
+from delta_pipelines.pipeline import Pipeline
+
+
+def build_pipeline_definitions(
+    pipeline: Pipeline,
+    *,
+    spark: DeltaPipelineResource,
+    refresh_cron: str | None = None,
+    full_refresh_cron: str | None = None,
+    execution_timezone: str | None = None,
+    translator: DeltaPipelineTranslator | None = None,
+    pool: str | None = None,
+    retry_policy: dg.RetryPolicy | None = None,
+    observe_sources: bool = True,
+    resource_key: str = "delta",
+) -> dg.Definitions:
+    """Make the definitions of a code location from a pipeline; starts no JVM.
+
+    They hold an asset per table and persisted view, an observable asset per source, the jobs
+    `<pipeline>_refresh` and `<pipeline>_full_refresh`, their schedules (off at first), and an
+    in-process executor, so that a run has one JVM. Several pipelines go together by
+    `dg.Definitions.merge`, when they are given the same `spark`.
+
+    Args:
+        pipeline: The pipeline.
+        spark: Where the tables are and how to reach them.
+        refresh_cron: When to refresh everything, as a cron expression; None for no schedule.
+        full_refresh_cron: When to refresh everything fully; None for no schedule.
+        execution_timezone: Time zone of the schedules; None for UTC.
+        translator: Changes keys, groups, descriptions and so on; an instance.
+        pool: Concurrency pool of the op; see `delta_pipeline_assets`.
+        retry_policy: Retry policy of the op; see `delta_pipeline_assets`.
+        observe_sources: False when the code location defines the sources' assets elsewhere, as
+            when another pipeline writes them.
+        resource_key: Key of the resource.
+
+    Raises:
+        DeclarationError: The graph has problems; nothing is loaded.
+
+    Example:
+        >>> from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
+        >>> defs = build_pipeline_definitions(
+        ...     sales,
+        ...     spark=DeltaPipelineResource(warehouse="./warehouse"),
+        ...     refresh_cron="0 * * * *",
+        ...     full_refresh_cron="0 3 * * 0",
+        ... )
+    """
+
+    @delta_pipeline_assets(
+        pipeline=pipeline,
+        translator=translator,
+        pool=pool,
+        retry_policy=retry_policy,
+        required_resource_keys={resource_key},
+    )
+    def pipeline_assets(
+        context: dg.AssetExecutionContext,
+    ) -> "Iterator[dg.MaterializeResult[None]]":
+        resource: DeltaPipelineResource = getattr(context.resources, resource_key)
+        yield from resource.run(context)
+
+    sources = build_source_observations(pipeline, translator=translator, resource_key=resource_key)
+    jobs = build_jobs(pipeline.name, [spec.key for spec in pipeline_assets.specs])
+    return dg.Definitions(
+        assets=[pipeline_assets, *(sources if observe_sources else ())],
+        jobs=[jobs.refresh, jobs.full_refresh],
+        schedules=build_schedules(
+            jobs,
+            refresh_cron=refresh_cron,
+            full_refresh_cron=full_refresh_cron,
+            execution_timezone=execution_timezone,
+        ),
+        resources={resource_key: spark},
+        # A process per step would mean a JVM per step, and they would wait for the catalog.
+        executor=dg.in_process_executor,
+    )

@@ -1,0 +1,50 @@
+"""An asset's description: the comment, then the query as a code block."""
+
+import inspect
+import textwrap
+
+from delta_pipelines.declarations import Declaration, Query
+
+
+def describe(declaration: Declaration, *, include_query: bool = True) -> str | None:
+    """Compose a dataset's description as markdown.
+
+    Args:
+        declaration: The dataset.
+        include_query: False leaves the code block out.
+
+    Returns:
+        Comment and code, None when there is neither.
+
+    Example:
+        >>> print(describe(Declaration("n", "view", Query(sql="SELECT 1"), comment="One")))
+        One
+        <BLANKLINE>
+        ```sql
+        SELECT 1
+        ```
+    """
+    parts = [declaration.comment] if declaration.comment else []
+    if include_query and declaration.query is not None:
+        block = _code_block(declaration.query)
+        parts += [block] if block else []
+    return "\n\n".join(parts) or None
+
+
+def _code_block(query: Query) -> str | None:
+    if query.sql is not None:
+        return _fenced("sql", query.sql)
+    if query.function is None:
+        return None
+    try:
+        return _fenced("python", inspect.getsource(query.function))
+    except (OSError, TypeError):
+        return None
+
+
+def _fenced(language: str, code: str) -> str:
+    # A fence must be longer than any run of backticks in the code, which SQL may well have.
+    fence = "```"
+    while fence in code:
+        fence += "`"
+    return f"{fence}{language}\n{textwrap.dedent(code).strip()}\n{fence}"

@@ -1,0 +1,75 @@
+"""The two jobs of a pipeline, and their schedules."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+from dagster import AssetSelection
+
+from delta_pipelines.dagster.config import full_refresh_config
+
+
+@dataclass(frozen=True)
+class PipelineJobs:
+    """Jobs over all tables and views of a pipeline.
+
+    Args:
+        refresh: `<pipeline>_refresh`.
+        full_refresh: `<pipeline>_full_refresh`; the same with `full_refresh_all`.
+    """
+
+    refresh: "dg.UnresolvedAssetJobDefinition"
+    full_refresh: "dg.UnresolvedAssetJobDefinition"
+
+
+def build_jobs(pipeline: str, keys: Sequence[dg.AssetKey]) -> PipelineJobs:
+    """Make a pipeline's jobs.
+
+    Args:
+        pipeline: The pipeline's name, which is also the op's.
+        keys: Its tables and views.
+    """
+    selection = AssetSelection.assets(*keys)
+    return PipelineJobs(
+        refresh=dg.define_asset_job(
+            f"{pipeline}_refresh",
+            selection=selection,
+            description=f"Bring every table and view of pipeline {pipeline} up to date.",
+        ),
+        full_refresh=dg.define_asset_job(
+            f"{pipeline}_full_refresh",
+            selection=selection,
+            config=full_refresh_config(pipeline),
+            description=f"Wipe every table of pipeline {pipeline} and compute it anew, but for "
+            "those with pipelines.reset.allowed=false, which are refreshed.",
+        ),
+    )
+
+
+def build_schedules(
+    jobs: PipelineJobs,
+    *,
+    refresh_cron: str | None,
+    full_refresh_cron: str | None,
+    execution_timezone: str | None,
+) -> list[dg.ScheduleDefinition]:
+    """Make schedules that are off until somebody turns them on.
+
+    Args:
+        jobs: The pipeline's jobs.
+        refresh_cron: When to refresh; None for no schedule.
+        full_refresh_cron: When to refresh fully; None for no schedule.
+        execution_timezone: Time zone of both; None for UTC.
+    """
+    wanted = ((jobs.refresh, refresh_cron), (jobs.full_refresh, full_refresh_cron))
+    return [
+        dg.ScheduleDefinition(
+            name=f"{job.name}_schedule",
+            job=job,
+            cron_schedule=cron,
+            execution_timezone=execution_timezone,
+            default_status=dg.DefaultScheduleStatus.STOPPED,
+        )
+        for job, cron in wanted
+        if cron is not None
+    ]

@@ -1,0 +1,57 @@
+"""Asset keys of datasets, and the names by which a run config speaks of them."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import dagster as dg
+
+from delta_pipelines.graph.graph import Dataset, Graph, Table, View
+from delta_pipelines.identifiers import Identifier
+
+SESSION_CATALOG = "spark_catalog"
+"""The catalog of unqualified names; it is left out of asset keys."""
+
+
+def asset_key(identifier: Identifier) -> dg.AssetKey:
+    """The default asset key of a dataset: `[schema, table]`, the catalog first if it has another.
+
+    Args:
+        identifier: Qualified name.
+
+    Example:
+        >>> asset_key(Identifier(None, "aviation", "flights")).path
+        ['aviation', 'flights']
+    """
+    return dg.AssetKey([part for part in identifier.parts if part != SESSION_CATALOG])
+
+
+def qualified_name(identifier: Identifier) -> str:
+    """The table's name as metadata shows it: without the session catalog's.
+
+    Example:
+        >>> qualified_name(Identifier("spark_catalog", "aviation", "flights"))
+        'aviation.flights'
+    """
+    return ".".join(asset_key(identifier).path)
+
+
+def config_names(graph: Graph) -> Mapping[str, Table]:
+    """The names that a run config may list for a full refresh, in order of declaration.
+
+    Args:
+        graph: The pipeline's graph.
+
+    Returns:
+        Declared name -> table; the qualified name where two datasets are declared by one name.
+    """
+    datasets: tuple[Dataset, ...] = (*graph.tables, *graph.views, *graph.sources)
+    declared = Counter(dataset.name for dataset in datasets)
+    return {
+        table.name if declared[table.name] == 1 else str(table.identifier): table
+        for table in graph.tables
+    }
+
+
+def assets_by_identifier(graph: Graph) -> Mapping[Identifier, Table | View]:
+    """Tables and persisted views by qualified name, every one after what it reads."""
+    return {asset.identifier: asset for asset in graph.assets}

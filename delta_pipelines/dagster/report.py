@@ -1,0 +1,93 @@
+"""A run's results as text: log lines, a markdown table and the one failure."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import dagster as dg
+
+from delta_pipelines.dagster.metadata import refresh_word
+from delta_pipelines.flows.results import DatasetResult
+
+_HEADER = "| dataset | kind | status | action | reason | version | rows | seconds |"
+_RULE = "|---|---|---|---|---|---:|---:|---:|"
+
+
+def result_line(result: DatasetResult) -> str:
+    """One result as a log line."""
+    parts = [f"{result.identifier}: {refresh_word(result)}"]
+    if result.status in ("failed", "skipped"):
+        parts = [f"{result.identifier}: {result.status}"]
+    if result.rows is not None:
+        parts.append(f"{result.rows:,} rows")
+    if result.version is not None:
+        parts.append(f"version {result.version}")
+    parts.append(f"{result.seconds:.1f} s")
+    return f"{', '.join(parts)} - {_said(result)}"
+
+
+def results_table(results: Sequence[DatasetResult]) -> str:
+    """All results as a markdown table, in the order in which the datasets ended."""
+    return "\n".join([_HEADER, _RULE, *(_row(result) for result in results)])
+
+
+def summary(pipeline: str, results: Sequence[DatasetResult]) -> str:
+    """The run in one sentence.
+
+    Args:
+        pipeline: The pipeline's name.
+        results: One per dataset that the run worked on.
+    """
+    counts = Counter(result.status for result in results)
+    said = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return f"{len(results)} datasets of pipeline {pipeline}: {said or 'none selected'}"
+
+
+def failure(pipeline: str, results: Sequence[DatasetResult]) -> dg.Failure | None:
+    """The failure of a run, None when every dataset has what it should have.
+
+    A retry is allowed only when it can help: every failed dataset failed transiently.
+
+    Args:
+        pipeline: The pipeline's name.
+        results: One per dataset that the run worked on.
+    """
+    failed = [result for result in results if result.status == "failed"]
+    skipped = [result for result in results if result.status == "skipped"]
+    if not failed and not skipped:
+        return None
+    lines = [f"{summary(pipeline, results)}."]
+    lines += [f"- {result.name} failed: {_said(result)}" for result in failed]
+    lines += [f"- {result.name} skipped: {_said(result)}" for result in skipped]
+    return dg.Failure(
+        description="\n".join(lines),
+        metadata={
+            "datasets": dg.MetadataValue.md(results_table(results)),
+            "failed": len(failed),
+            "skipped": len(skipped),
+        },
+        allow_retries=bool(failed)
+        and all(getattr(result.error, "transient", False) for result in failed),
+    )
+
+
+def _said(result: DatasetResult) -> str:
+    said = str(result.error) if result.error is not None else result.reason
+    return said.removeprefix(f"{result.name}: ").removeprefix(f"{result.identifier}: ")
+
+
+def _row(result: DatasetResult) -> str:
+    cells = [
+        f"`{result.name}`",
+        result.kind,
+        result.status,
+        refresh_word(result) if result.status in ("completed", "unchanged") else "",
+        _cell(_said(result)),
+        "" if result.version is None else str(result.version),
+        "" if result.rows is None else f"{result.rows:,}",
+        f"{result.seconds:.1f}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

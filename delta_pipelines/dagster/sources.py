@@ -1,0 +1,111 @@
+"""Observable assets for the tables that a pipeline reads and somebody else writes."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from delta_pipelines.dagster.metadata import MetadataEntry, column_schema
+from delta_pipelines.dagster.resource import DeltaPipelineResource
+from delta_pipelines.dagster.specs import build_specs
+from delta_pipelines.dagster.step import as_failure
+from delta_pipelines.dagster.translator import DeltaPipelineTranslator
+from delta_pipelines.delta.loading import load_table
+from delta_pipelines.errors import PipelineError
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.pipeline import Pipeline
+
+
+def build_source_observations(
+    pipeline: Pipeline,
+    *,
+    translator: DeltaPipelineTranslator | None = None,
+    name: str | None = None,
+    resource_key: str = "delta",
+) -> Sequence[dg.AssetsDefinition]:
+    """Make an observable asset of every `source(...)` of a pipeline.
+
+    An observation reads the Delta log and gives `<table id>:<Delta version>` as data version, so
+    that automation downstream starts only when the table really has a new version.
+
+    Args:
+        pipeline: The pipeline; its graph is checked here, without a JVM.
+        translator: Changes keys, groups, descriptions and so on; an instance.
+        name: Name of the op; `<pipeline>_sources` by default.
+        resource_key: Key of the `DeltaPipelineResource` to read with.
+
+    Returns:
+        One definition with all sources; none when the pipeline has no source.
+
+    Example:
+        >>> import dagster as dg
+        >>> defs = dg.Definitions(
+        ...     assets=[sales_assets, *build_source_observations(sales)],
+        ...     resources={"delta": DeltaPipelineResource(warehouse="./warehouse")},
+        ... )
+    """
+    specs = build_specs(pipeline, translator)
+    if not specs.sources:
+        return ()
+
+    def observe_sources(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
+        resource: DeltaPipelineResource = getattr(context.resources, resource_key)
+        try:
+            spark = resource.spark_session
+        except PipelineError as error:
+            raise as_failure(error) from error
+        problems = []
+        for spec in specs.sources:
+            if spec.key in context.selected_asset_keys:
+                try:
+                    yield observe_table(spark, spec.key, specs.binding.identifiers[spec.key])
+                except PipelineError as error:
+                    problems.append(str(error))
+        if problems:
+            raise dg.Failure("\n".join(problems), allow_retries=False)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        decorate = dg.multi_observable_source_asset(
+            name=name or f"{pipeline.name}_sources",
+            specs=specs.sources,
+            can_subset=True,
+            required_resource_keys={resource_key},
+        )
+    return (decorate(observe_sources),)
+
+
+def observe_table(
+    spark: SparkSession, key: dg.AssetKey, identifier: Identifier
+) -> dg.ObserveResult:
+    """Read a table's log; starts no Spark job.
+
+    Args:
+        spark: A session with Delta.
+        key: The source's asset key.
+        identifier: The source's table.
+
+    Raises:
+        PipelineError: There is no such table, or it is no Delta table.
+    """
+    state = load_table(spark, identifier)
+    if state is None:
+        raise PipelineError(
+            f"Source {identifier} does not exist in the catalog: create it, or correct its name "
+            "in source(...)."
+        )
+    metadata: dict[str, MetadataEntry] = {
+        "dagster/column_schema": column_schema(state.schema),
+        "dagster/uri": state.location,
+        "delta_pipelines/version": state.version,
+    }
+    if state.files is not None:
+        metadata["delta_pipelines/files"] = state.files
+    if state.size_bytes is not None:
+        metadata["delta_pipelines/bytes"] = state.size_bytes
+    return dg.ObserveResult(
+        asset_key=key,
+        data_version=dg.DataVersion(f"{state.table_id}:{state.version}"),
+        metadata=metadata,
+    )

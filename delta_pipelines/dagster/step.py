@@ -1,0 +1,123 @@
+"""One step of a Dagster run: plan what is selected, run it, report each dataset as it ends."""
+
+from collections.abc import Generator
+from contextlib import closing
+
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from delta_pipelines.dagster.config import requested_refresh
+from delta_pipelines.dagster.keys import config_names
+from delta_pipelines.dagster.metadata import (
+    MetadataEntry,
+    data_version,
+    materialization_metadata,
+)
+from delta_pipelines.dagster.report import failure, result_line, results_table, summary
+from delta_pipelines.dagster.specs import PipelineBinding, binding_of, names_of
+from delta_pipelines.errors import PipelineError
+from delta_pipelines.flows.results import DatasetResult
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.identifiers import Identifier
+
+
+def run_step(
+    context: dg.AssetExecutionContext, spark: SparkSession, *, max_concurrency: int
+) -> "Generator[dg.MaterializeResult[None], None, None]":
+    """Run the selected datasets of a step's pipeline.
+
+    Closing the iterator, or an interrupt while it waits, cancels the Spark jobs that still run.
+
+    Args:
+        context: The step's context.
+        spark: A session with Delta.
+        max_concurrency: Datasets worked on at once.
+
+    Yields:
+        One materialization per dataset that is as it should be, as soon as it is.
+
+    Raises:
+        Failure: Datasets failed or were skipped; holds a table of all results.
+    """
+    binding = binding_of(context)
+    chosen = _remaining(context, binding)
+    if not chosen:
+        context.log.info("Every selected dataset was finished by an earlier attempt of this run.")
+        return
+    request = requested_refresh(context)
+    names = config_names(binding.graph)
+    asked = {name: names[name].identifier for name in sorted(request.full_refresh)}
+    ignored = [name for name, identifier in asked.items() if identifier not in chosen]
+    if ignored:
+        context.log.info(f"Not selected here, so not refreshed fully: {', '.join(ignored)}.")
+    plan = binding.pipeline.plan(
+        spark,
+        refresh=[str(identifier) for identifier in chosen],
+        full_refresh=[str(identifier) for identifier in asked.values() if identifier in chosen],
+        full_refresh_all=request.full_refresh_all,
+    )
+    context.log.info(str(plan))
+    results: list[DatasetResult] = []
+    stream = binding.pipeline.stream(
+        plan,
+        spark,
+        run_id=context.run.run_id,
+        force=request.force,
+        max_concurrency=max_concurrency,
+    )
+    with closing(stream) as running:  # type: ignore[type-var]
+        for result in running:
+            results.append(result)
+            _log(context, result)
+            if result.status in ("completed", "unchanged"):
+                yield _materialization(context, binding, result)
+    context.log.info(f"{summary(binding.pipeline.name, results)}\n\n{results_table(results)}")
+    failed = failure(binding.pipeline.name, results)
+    if failed is not None:
+        raise failed from next((r.error for r in results if r.error is not None), None)
+
+
+def as_failure(error: PipelineError) -> dg.Failure:
+    """A Dagster failure that says what the error says, and is retried only if that can help."""
+    return dg.Failure(str(error), allow_retries=bool(getattr(error, "transient", False)))
+
+
+def _remaining(
+    context: dg.AssetExecutionContext, binding: PipelineBinding
+) -> tuple[Identifier, ...]:
+    selected = names_of(binding, context.selected_asset_keys)
+    # A RetryPolicy runs the whole op again: a full refresh must not wipe its own tables twice.
+    if context.op_execution_context.retry_number == 0:
+        return selected
+    records = context.instance.get_records_for_run(
+        context.run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
+    ).records
+    finished = names_of(binding, [r.asset_key for r in records if r.asset_key is not None])
+    return tuple(identifier for identifier in selected if identifier not in finished)
+
+
+def _materialization(
+    context: dg.AssetExecutionContext, binding: PipelineBinding, result: DatasetResult
+) -> "dg.MaterializeResult[None]":
+    dataset = binding.graph[result.identifier]
+    upsert = dataset.declaration.upsert if isinstance(dataset, Table) else None
+    metadata: dict[str, MetadataEntry] = {}
+    try:
+        metadata = materialization_metadata(result, upsert.keys if upsert else ())
+    except Exception as error:  # noqa: BLE001 - a report never fails what it reports
+        context.log.warning(f"{result.identifier}: it has no metadata in this run, because {error}")
+    return dg.MaterializeResult(
+        asset_key=binding.key_of(result.identifier),
+        metadata=metadata,
+        data_version=data_version(result),
+    )
+
+
+def _log(context: dg.AssetExecutionContext, result: DatasetResult) -> None:
+    line = result_line(result)
+    if result.status == "failed":
+        context.log.error(line)
+    elif result.status == "skipped" or result.reset_blocked:
+        context.log.warning(line)
+    else:
+        context.log.info(line)

@@ -1,0 +1,61 @@
+"""What a dataset reads and is made of, looked up through temporary views."""
+
+import hashlib
+from collections.abc import Iterator
+
+from delta_pipelines.fingerprint import definition_hash
+from delta_pipelines.graph.graph import Graph, View
+from delta_pipelines.identifiers import Identifier, name_problem, parse_identifier
+
+
+def upstream_identifiers(graph: Graph, identifier: Identifier) -> tuple[Identifier, ...]:
+    """Everything with a name that a dataset reads, also undeclared tables that its SQL names.
+
+    Args:
+        graph: The pipeline's graph.
+        identifier: A table or view.
+
+    Returns:
+        Tables, persisted views, sources, then tables outside the pipeline; each once.
+    """
+    found = dict.fromkeys(graph.inputs(identifier))
+    for part in (identifier, *inlined_views(graph, identifier)):
+        flow = graph.flow(part)
+        for name in flow.outside:
+            if name_problem(name) is None:
+                parsed = parse_identifier(name, catalog=flow.catalog, schema=flow.schema)
+                found.setdefault(parsed)
+    found.pop(identifier, None)
+    return tuple(found)
+
+
+def code_version(graph: Graph, identifier: Identifier) -> str:
+    """A hash of the definition: the dataset's own and that of every temporary view inlined in it.
+
+    Args:
+        graph: The pipeline's graph.
+        identifier: A table or view.
+
+    Returns:
+        16 hexadecimal digits; without temporary views exactly `definition_hash`.
+    """
+    own = definition_hash(graph[identifier].declaration)
+    inlined = [
+        definition_hash(graph[view].declaration) for view in inlined_views(graph, identifier)
+    ]
+    if not inlined:
+        return own
+    return hashlib.sha256(" ".join([own, *sorted(inlined)]).encode()).hexdigest()[:16]
+
+
+def inlined_views(graph: Graph, identifier: Identifier) -> tuple[Identifier, ...]:
+    """Temporary views that are put into a dataset's query, directly or through each other."""
+    return tuple(dict.fromkeys(_inlined(graph, identifier)))
+
+
+def _inlined(graph: Graph, identifier: Identifier) -> Iterator[Identifier]:
+    for upstream in graph.flow(identifier).inputs.values():
+        dataset = graph[upstream]
+        if isinstance(dataset, View) and dataset.kind == "temporary_view":
+            yield upstream
+            yield from _inlined(graph, upstream)

@@ -1,0 +1,143 @@
+"""One update of a pipeline: its plan, its run id, and the table versions that its queries read."""
+
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.loading import read_pinned
+from delta_pipelines.delta.sessions import isolated_session
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.fingerprint import definition_hash
+from delta_pipelines.graph.graph import Flow
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.binding import Binder
+from delta_pipelines.planning.kept_schema import nullable_schema
+from delta_pipelines.planning.plan import DatasetPlan, Plan
+from delta_pipelines.planning.schema_diff import diff_schemas
+from delta_pipelines.steps import Step, reached
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class RunVersions:
+    """Which version of each table a run reads; safe to use from several threads.
+
+    Args:
+        pins: Tables that the run does not write, as the plan found them.
+    """
+
+    def __init__(self, pins: Mapping[Identifier, TableState]) -> None:
+        self._states = dict(pins)
+        self._lock = threading.Lock()
+
+    def wrote(self, state: TableState) -> None:
+        """Note what a table became; the rest of the run reads this version."""
+        with self._lock:
+            self._states[state.identifier] = state
+
+    def frame(self, session: "SparkSession", identifier: Identifier) -> "DataFrame":
+        """The table's rows at the run's one version of it.
+
+        Raises:
+            DatasetError: The run has no version of it, or it was replaced since the plan.
+        """
+        with self._lock:
+            state = self._states.get(identifier)
+        if state is None:
+            raise DatasetError(f"its input {identifier} does not exist; refresh that one too.")
+        return read_pinned(session, state)
+
+    def version(self, identifier: Identifier) -> TableState | None:
+        """What the run reads of a table, None when it is a view or not there."""
+        with self._lock:
+            return self._states.get(identifier)
+
+
+@dataclass(frozen=True)
+class UpdateContext:
+    """What the DatasetManager needs to know besides the graph.
+
+    Args:
+        plan: The plan that is carried out.
+        run_id: Stands in the user metadata of every commit.
+        versions: The table versions of this run.
+    """
+
+    plan: Plan
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    versions: RunVersions = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.versions is None:
+            object.__setattr__(self, "versions", RunVersions(self.plan.pins))
+
+    def planned(self, identifier: Identifier) -> DatasetPlan:
+        """The plan of one dataset.
+
+        Raises:
+            DatasetError: The dataset was not planned, or its plan failed.
+        """
+        name = str(identifier)
+        if name not in self.plan.datasets:
+            raise DatasetError("it is not part of this run's plan.", dataset=name)
+        planned = self.plan.datasets[name]
+        if planned.error is not None:
+            raise planned.error
+        return planned
+
+    def session(self, spark: "SparkSession", flow: Flow) -> "SparkSession":
+        """A session of the flow's own, with the settings that its declaration asks for."""
+        session = isolated_session(spark)
+        for key, value in flow.declaration.spark_conf.items():
+            session.conf.set(key, value)
+        return session
+
+    def rows(self, session: "SparkSession", flow: Flow) -> "DataFrame":
+        """Analyse a flow's query over the run's versions; nothing is computed yet.
+
+        Args:
+            session: From `session()`.
+            flow: The flow.
+
+        Raises:
+            SchemaChangeError: The query gives other columns than it did in the plan.
+        """
+        reached(Step.ANALYSE, str(flow.target))
+        frame = Binder(self.plan.graph, session, self.versions.frame).query(flow)
+        planned = self.planned(flow.target).schema
+        if planned is not None:
+            changes = diff_schemas(nullable_schema(planned), nullable_schema(frame.schema))
+            if changes:
+                listed = "; ".join(str(change) for change in changes)
+                raise SchemaChangeError(
+                    f"the query gives other columns than it did in the plan ({listed}). Name the "
+                    f"columns in the query (a pivot needs its values listed), and run again.",
+                    dataset=flow.name,
+                )
+        return frame
+
+    def inputs(self, flow: Flow) -> dict[str, int | None]:
+        """What a flow reads in this run: qualified name or path -> Delta version."""
+        read: dict[str, int | None] = {}
+        for identifier in self.plan.graph.inputs(flow.target):
+            state = self.versions.version(identifier)
+            read[str(identifier)] = state.version if state else None
+        for outside in self.planned(flow.target).inputs:
+            if outside.kind in ("outside", "files"):
+                read[outside.table] = outside.version
+        return read
+
+    def user_metadata(self, flow: Flow) -> dict[str, object]:
+        """What every commit of this run says about where it comes from."""
+        inputs = {name: {"version": version} for name, version in self.inputs(flow).items()}
+        return {
+            "run_id": self.run_id,
+            "pipeline": self.plan.pipeline,
+            "dataset": str(flow.target),
+            "definition": definition_hash(flow.declaration),
+            "inputs": inputs,
+        }

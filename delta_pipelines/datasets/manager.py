@@ -1,0 +1,280 @@
+"""`DatasetManager`: makes tables and persisted views what their declarations say.
+
+The seed's manager truncates, then alters, then lets a flow append: three steps in which readers see
+an empty table, and in which a failure leaves one. Here the same decisions go into one transaction
+together with the rows (promise P1), so `materialize_table` also runs the table's batch flow.
+"""
+
+import dataclasses
+import logging
+from typing import TYPE_CHECKING
+
+from delta_pipelines.datasets.context import UpdateContext
+from delta_pipelines.datasets.decision import TableDecision, decide, definition_of
+from delta_pipelines.datasets.facts import table_facts
+from delta_pipelines.datasets.namespace import current_namespace, ensure_schema
+from delta_pipelines.datasets.outcome import Outcome
+from delta_pipelines.datasets.view_sql import create_view_sql
+from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.spark_errors import explained
+from delta_pipelines.delta.table import Commit, TableState
+from delta_pipelines.delta.transaction import Transaction, begin
+from delta_pipelines.delta.view import load_view
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.results import TableFacts
+from delta_pipelines.flows.upsert import UpsertRun
+from delta_pipelines.graph.graph import Flow, Graph, Table, View
+from delta_pipelines.graph.sql_inputs import replace_names
+from delta_pipelines.named import NamedSequence
+from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.planning.refresh_set import construct_full_refresh_set
+from delta_pipelines.planning.schema_diff import diff_schemas
+from delta_pipelines.steps import Step, reached
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+
+class DatasetManager:
+    """Materializes tables, then publishes persisted views.
+
+    Args:
+        spark: A session with Delta's extension and catalog.
+
+    Example:
+        >>> plan = pipeline.plan(spark)
+        >>> DatasetManager(spark).materialize_datasets(plan.graph, UpdateContext(plan))
+    """
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark
+
+    def materialize_datasets(self, graph: Graph, context: UpdateContext) -> Graph:
+        """Materialize the selected tables, then publish the selected views.
+
+        Works on one dataset after the other and stops at the first failure;
+        `Pipeline.run` works on several at once and goes on.
+
+        Args:
+            graph: The resolved graph.
+            context: The update.
+
+        Returns:
+            The graph with the storage path of every table that was materialized.
+        """
+        planned = context.plan.datasets
+        _, refresh, full = construct_full_refresh_set(
+            list(graph.tables),
+            refresh=[d.identifier for d in planned],
+            full_refresh=[d.identifier for d in planned if d.action == "full_refresh"],
+        )
+        materialized = {}
+        for identifier in graph.order:
+            dataset = graph[identifier]
+            if isinstance(dataset, Table) and identifier in {*refresh, *full}:
+                materialized[identifier] = self.materialize_table(
+                    graph, dataset, identifier in full, context
+                )
+        tables = NamedSequence(materialized.get(t.identifier, t) for t in graph.tables)
+        self.materialize_views(graph, context)
+        return dataclasses.replace(graph, tables=tables)
+
+    def materialize_table(
+        self, graph: Graph, table: Table, is_full_refresh: bool, context: UpdateContext
+    ) -> Table:
+        """Create, alter or wipe one table and refresh its rows, in one commit.
+
+        Args:
+            graph: The resolved graph.
+            table: The table.
+            is_full_refresh: True when its rows are to be wiped first.
+            context: The update.
+
+        Returns:
+            The table with its normalized storage path.
+
+        Raises:
+            DatasetError: It failed and is as it was before.
+        """
+        outcome = self.refresh_table(graph, table, is_full_refresh, context)
+        return dataclasses.replace(table, normalized_path=outcome.facts.location)
+
+    def refresh_table(
+        self, graph: Graph, table: Table, is_full_refresh: bool, context: UpdateContext
+    ) -> Outcome:
+        """As `materialize_table`, and tells what was done."""
+        log.info("Materializing metadata for table [%s].", table.identifier)
+        flow = graph.flow(table.identifier)
+        planned = context.planned(table.identifier)
+        session = context.session(self._spark, flow)
+        with active(session), explained(table.name):
+            ensure_schema(session, table.identifier)
+            rows = context.rows(session, flow)
+            transaction = begin(session, table.identifier)
+            definition = planned.definition
+            if definition is None:
+                raise DatasetError("its plan has no definition.", dataset=table.name)
+            _check_unchanged(planned, transaction.base)
+            decision = decide(table, transaction.base, definition, is_full_refresh=is_full_refresh)
+            if table.kind == "upsert":
+                upsert = UpsertRun(session, table, flow, definition, context)
+                return upsert.run(rows, transaction, decision)
+            return self._replace(table, flow, rows, transaction, decision, planned, context)
+
+    def materialize_views(self, graph: Graph, context: UpdateContext) -> None:
+        """Publish the selected persisted views, views over views first.
+
+        A view is published once everything that it reads exists. One that fails does not keep the
+        others from being published, except those that read it.
+
+        Args:
+            graph: The resolved graph.
+            context: The update.
+
+        Raises:
+            DatasetError: The first failure, after all views were tried.
+        """
+        failed: dict[str, Exception] = {}
+        for identifier in graph.order:
+            dataset = graph[identifier]
+            if not isinstance(dataset, View) or str(identifier) not in context.plan.datasets:
+                continue
+            broken = [str(i) for i in graph.inputs(identifier) if str(i) in failed]
+            if broken:
+                failed[str(identifier)] = failed[broken[0]]
+                continue
+            try:
+                context.planned(identifier)
+                self.materialize_view(dataset, graph.flow(identifier))
+            except DatasetError as error:
+                failed[str(identifier)] = error
+        if failed:
+            raise next(iter(failed.values()))
+
+    def materialize_view(self, view: View, flow: Flow) -> None:
+        """Create or replace one persisted view under its flow's catalog and schema.
+
+        Args:
+            view: The view.
+            flow: Its flow.
+
+        Raises:
+            DatasetError: It cannot be published; its old definition stays.
+        """
+        sql = _published_sql(flow)
+        declaration = view.declaration
+        with active(self._spark), explained(view.name):
+            ensure_schema(self._spark, view.identifier)
+            statement = create_view_sql(
+                view.identifier,
+                sql,
+                comment=declaration.comment,
+                properties=declaration.table_properties,
+            )
+            reached(Step.PUBLISH, str(view.identifier))
+            with current_namespace(self._spark, flow.catalog, flow.schema):
+                self._spark.sql(statement)
+
+    def refresh_view(self, graph: Graph, view: View, context: UpdateContext) -> Outcome:
+        """Publish one view unless it is published already exactly so, and tell what was done."""
+        planned = context.planned(view.identifier)
+        flow = graph.flow(view.identifier)
+        session = context.session(self._spark, flow)
+        with active(session), explained(view.name):
+            frame = context.rows(session, flow)
+            existing = load_view(session, view.identifier)
+            facts = TableFacts(schema=frame.schema)
+            declaration = view.declaration
+            if (
+                existing is not None
+                and existing.text == _published_sql(flow).strip().rstrip(";").rstrip()
+                and existing.comment == declaration.comment
+                and existing.properties == dict(declaration.table_properties)
+                and not diff_schemas(existing.schema, frame.schema)
+            ):
+                return Outcome("unchanged", "none", "the view is published exactly so", facts)
+            DatasetManager(session).materialize_view(view, flow)
+        return Outcome("completed", planned.action, planned.reason, facts)
+
+    def _replace(
+        self,
+        table: Table,
+        flow: Flow,
+        rows: "DataFrame",
+        transaction: Transaction,
+        decision: TableDecision,
+        planned: DatasetPlan,
+        context: UpdateContext,
+    ) -> Outcome:
+        if planned.definition is not None:
+            transaction.define(planned.definition)
+        transaction.replace(rows)
+        commit = transaction.commit(user_metadata=context.user_metadata(flow))
+        return written(self._spark, table, commit, planned, context, notes=_notes(transaction))
+
+
+def written(
+    spark: "SparkSession",
+    table: Table,
+    commit: Commit,
+    planned: DatasetPlan,
+    context: UpdateContext,
+    *,
+    notes: tuple[str, ...] = (),
+) -> Outcome:
+    """The outcome of a commit that replaced all rows; the rest of the run reads this version."""
+    state, facts = table_facts(spark, table.identifier, commit.version)
+    context.versions.wrote(state)
+    return Outcome(
+        status="completed",
+        action=planned.action,
+        reason=planned.reason,
+        facts=facts,
+        version=commit.version,
+        rows=commit.metrics.get("numOutputRows"),
+        metrics=commit.metrics,
+        notes=notes,
+    )
+
+
+def _check_unchanged(planned: DatasetPlan, base: TableState | None) -> None:
+    before = planned.base
+    if before is None and base is None:
+        return
+    if (
+        before is None
+        or base is None
+        or before.table_id != base.table_id
+        or definition_of(before) != definition_of(base)
+    ):
+        raise DatasetError(
+            "its table was created, dropped or altered by somebody else since the plan was made; "
+            "nothing was written. Plan and run again.",
+            dataset=planned.name,
+        )
+
+
+def _published_sql(flow: Flow) -> str:
+    """A view's text with every dataset under the name that the catalog knows it by."""
+    sql = flow.declaration.query.sql if flow.declaration.query else None
+    if sql is None:
+        raise DatasetError("a persisted view is SQL text.", dataset=flow.name)
+    replacements = []
+    for reference in flow.references:
+        identifier = reference.identifier
+        named = sql[reference.start : reference.end].replace("`", "").lower()
+        plain = identifier.name if identifier.schema == flow.schema else None
+        if named in (plain, str(identifier)):
+            continue
+        alias = reference.needs_alias
+        quoted = f" AS `{alias.replace('`', '``')}`" if alias else ""
+        replacements.append((reference.start, reference.end, identifier.quoted + quoted))
+    return replace_names(sql, replacements)
+
+
+def _notes(transaction: Transaction) -> tuple[str, ...]:
+    if transaction.atomic:
+        return ()
+    return (f"written in several commits, because {transaction.reason}",)

@@ -1,0 +1,42 @@
+"""The SQL text that publishes a view: pure functions, tested as text."""
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from delta_pipelines.identifiers import Identifier
+
+
+def literal(text: str) -> str:
+    """A string literal of Spark's SQL.
+
+    Example:
+        >>> literal("it's")
+        "'it\\\\'s'"
+    """
+    return exp.Literal.string(text).sql(dialect="spark")
+
+
+def create_view_sql(
+    identifier: Identifier, sql: str, *, comment: str | None, properties: Mapping[str, str]
+) -> str:
+    """The statement that creates or replaces a persisted view.
+
+    Args:
+        identifier: The view.
+        sql: Its SELECT, kept as the user wrote it.
+        comment: Its comment.
+        properties: Its properties.
+
+    Example:
+        >>> create_view_sql(Identifier(None, "s", "v"), "SELECT 1 AS a", comment=None, properties={})
+        'CREATE OR REPLACE VIEW `s`.`v`\\nAS SELECT 1 AS a'
+    """
+    clauses = [f"CREATE OR REPLACE VIEW {identifier.quoted}"]
+    if comment is not None:
+        clauses.append(f"COMMENT {literal(comment)}")
+    if properties:
+        listed = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())
+        clauses.append(f"TBLPROPERTIES ({listed})")
+    body = sql.strip().rstrip(";").rstrip()
+    return "\n".join([*clauses, f"AS {body}"])

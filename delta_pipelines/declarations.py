@@ -1,0 +1,94 @@
+"""What a user declared: frozen values, nothing resolved, nothing run."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from delta_pipelines.source_location import SourceLocation
+
+Kind = Literal["materialized_view", "upsert", "view", "temporary_view", "source"]
+
+QueryFunction = Callable[..., Any]
+"""A user's function: input DataFrames by parameter name, and `spark`; returns a DataFrame."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch input: the dataset's rows at the one version that the run pins.
+
+    Args:
+        name: A dataset of the pipeline: `t`, `schema.t` or `catalog.schema.t`.
+
+    Example:
+        >>> Batch("airports")
+        Batch(name='airports')
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """How a dataset's rows are computed: by a function or by SQL text, never both.
+
+    Args:
+        function: The user's function, unchanged.
+        sql: A SELECT statement in Spark's dialect.
+    """
+
+    function: QueryFunction | None = None
+    sql: str | None = None
+
+
+@dataclass(frozen=True)
+class UpsertKeys:
+    """How rows of an upsert find and change their target rows.
+
+    Args:
+        keys: Columns that identify a row.
+        sequence_by: SQL expression; of several rows of a key the one with the greatest value counts.
+        deletes_when: SQL condition on the query's rows; where it holds, the key's row is deleted.
+    """
+
+    keys: tuple[str, ...]
+    sequence_by: str | None = None
+    deletes_when: str | None = None
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One declared dataset.
+
+    Args:
+        name: As declared: `t`, `schema.t` or `catalog.schema.t`.
+        kind: What it is.
+        query: How its rows are computed; None for a source.
+        schema: Schema to put it into; None for the pipeline's default or the one in `name`.
+        comment: Table or view comment.
+        inputs: Bindings that differ from the default: parameter or SQL name -> dataset.
+        partition_cols: Partition columns, in order.
+        cluster_by: Liquid-clustering columns, in order.
+        table_properties: Properties to set on the table or view.
+        spark_conf: Spark SQL settings for this dataset's query only.
+        owners: E-mail addresses or `team:...` names.
+        tags: Labels.
+        group: Asset group; None for the schema's name.
+        upsert: Keys of an upsert, else None.
+        location: Where it was declared.
+    """
+
+    name: str
+    kind: Kind
+    query: Query | None = None
+    schema: str | None = None
+    comment: str | None = None
+    inputs: Mapping[str, str | Batch] = field(default_factory=dict)
+    partition_cols: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    owners: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    group: str | None = None
+    upsert: UpsertKeys | None = None
+    location: SourceLocation | None = None

@@ -1,0 +1,82 @@
+"""The JVM that PySpark starts for this process: whether it lives, and its end."""
+
+import contextlib
+import logging
+import subprocess
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+EXIT_SECONDS = 30.0
+"""Seconds that the JVM gets for its shutdown hooks before it is killed."""
+
+
+def spark_is_active(session: "SparkSession | None" = None) -> bool:
+    """Tell whether a Spark context of this process is active.
+
+    Args:
+        session: Ask for the context of this session; None asks for any, whoever built it.
+
+    Example:
+        >>> spark_is_active()
+        False
+    """
+    from pyspark import SparkContext
+
+    active = SparkContext._active_spark_context
+    return active is not None and (session is None or session.sparkContext is active)
+
+
+def jvm_has_ended() -> bool:
+    """Tell whether the JVM behind the active context is gone, killed or crashed.
+
+    Example:
+        >>> jvm_has_ended()
+        False
+    """
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def end_jvm() -> None:
+    """Stop Spark if it is active, and end its JVM; the next session starts a new one.
+
+    Only the end of the JVM closes the embedded Derby, and only a new JVM reads Java options and
+    jars. A JVM that something else started (`spark-submit`) is left alone.
+
+    Example:
+        >>> end_jvm()
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    session, context = SparkSession._instantiatedSession, SparkContext._active_spark_context
+    try:
+        if session is not None:
+            SparkSession.stop(session)
+        if context is not None:
+            context.stop()
+    except Exception:
+        logger.debug("The JVM did not answer the request to stop Spark.", exc_info=True)
+    SparkSession._instantiatedSession = None
+    SparkContext._active_spark_context = None
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    with contextlib.suppress(OSError):
+        process.stdin.close()  # the JVM ends when nobody is left at this pipe
+    try:
+        process.wait(timeout=EXIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None  # `SparkConf()` would ask the JVM that has just ended

@@ -1,0 +1,162 @@
+"""Load tables: their latest state, one pinned version, their row count and history."""
+
+import json
+
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_pipelines.delta.described import described_table
+from delta_pipelines.delta.jvm import Jvm, is_classic, items, optional
+from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.signatures import unavailable
+from delta_pipelines.delta.snapshots import open_log, state_of
+from delta_pipelines.delta.spark_errors import explain, explained
+from delta_pipelines.delta.table import HistoryEntry, TableState
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.identifiers import Identifier
+
+
+def load_table(spark: SparkSession, identifier: Identifier) -> TableState | None:
+    """Read a table's latest state; with a JVM in reach this starts no Spark job.
+
+    A table whose first commit landed but whose run died before it was entered in the catalog is
+    found too (`registered` is False then).
+
+    Args:
+        spark: Any session.
+        identifier: The table.
+
+    Returns:
+        None when there is no such table.
+
+    Raises:
+        DatasetError: When the name is a view or a table that is not Delta, or a stranger's Delta
+            log is in the way.
+
+    Example:
+        >>> load_table(spark, Identifier(None, "aviation", "nowhere")) is None
+        True
+    """
+    if unavailable(spark, identifier):
+        return described_table(spark, identifier)
+    with active(spark), explained(str(identifier)):
+        opened = open_log(spark, identifier)
+        return None if opened is None else state_of(Jvm(spark), identifier, opened)
+
+
+def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
+    """Read exactly the version of a state, whatever has been committed since.
+
+    Args:
+        spark: Any session.
+        state: What `load_table` answered.
+
+    Raises:
+        DatasetError: When the table was dropped or replaced since, or the version's files are gone
+            (transient: planning anew helps).
+
+    Example:
+        >>> read_pinned(spark, load_table(spark, identifier)).count()
+        3
+    """
+    dataset = str(state.identifier)
+    reader = spark.read.format("delta").option("versionAsOf", state.version)
+    with active(spark):
+        try:
+            rows = reader.load(state.location)
+            table_id = _table_id(rows) if is_classic(spark) else state.table_id
+        except Exception as exc:
+            raise DatasetError(
+                f"version {state.version} was replaced since the plan and cannot be read any more: "
+                f"run again to plan with the latest version ({explain(exc, '')}).",
+                dataset=dataset,
+                transient=True,
+            ) from exc
+    if table_id != state.table_id:
+        raise DatasetError(
+            f"the table was replaced since the plan (its id was {state.table_id} and is "
+            f"{table_id}): run again to plan with the new one.",
+            dataset=dataset,
+            transient=True,
+        )
+    return rows
+
+
+def row_count(spark: SparkSession, state: TableState) -> int | None:
+    """Count a table's rows from Delta's statistics, without a Spark job.
+
+    Args:
+        spark: Any session.
+        state: The version to count.
+
+    Returns:
+        None when only a job could tell: many files, no statistics, or a newer version by now.
+    """
+    if state.files == 0:
+        return 0
+    if unavailable(spark, state.identifier):
+        return None
+    with active(spark), explained(str(state.identifier)):
+        opened = open_log(spark, state.identifier)
+        if opened is None or opened.snapshot.version() != state.version:
+            return None
+        checksum = optional(opened.snapshot.checksumOpt())
+        files = None if checksum is None else optional(checksum.allFiles())
+        if files is None:
+            return None
+        counts = [optional(file.numLogicalRecords()) for file in items(files)]
+    return None if None in counts else sum(int(count) for count in counts)
+
+
+def history_entry(spark: SparkSession, location: str, version: int) -> HistoryEntry | None:
+    """Read what one commit says about itself, from its own log file alone.
+
+    Args:
+        spark: Any session; a Connect session asks `DESCRIBE HISTORY`, which starts a job.
+        location: The table's folder (`TableState.location`).
+        version: The commit.
+
+    Returns:
+        None when the commit's log file is gone (Delta cleans them up after 30 days).
+    """
+    if not is_classic(spark):
+        return _described_entry(spark, location, version)
+    jvm = Jvm(spark)
+    with active(spark), explained(location):
+        log = jvm.delta.DeltaLog.forTable(jvm.session, jvm.root.org.apache.hadoop.fs.Path(location))
+        path = jvm.delta.util.FileNames.unsafeDeltaFile(log.logPath(), version)
+        settings = log.newDeltaHadoopConf()
+        if not path.getFileSystem(settings).exists(path):
+            return None
+        # Delta writes the commit's own description as the first line.
+        first = json.loads(log.store().read(path, settings).head())
+    about = first.get("commitInfo", {})
+    return HistoryEntry(
+        version=version,
+        operation=about.get("operation", ""),
+        metrics=_whole_numbers(about.get("operationMetrics") or {}),
+        user_metadata=about.get("userMetadata"),
+        timestamp=int(about.get("timestamp", 0)),
+    )
+
+
+def _described_entry(spark: SparkSession, location: str, version: int) -> HistoryEntry | None:
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{location}`")
+    found = history.where(f"version = {int(version)}").first()
+    if found is None:
+        return None
+    return HistoryEntry(
+        version=version,
+        operation=found["operation"],
+        metrics=_whole_numbers(found["operationMetrics"] or {}),
+        user_metadata=found["userMetadata"],
+        timestamp=int(found["timestamp"].timestamp() * 1000),
+    )
+
+
+def _whole_numbers(metrics: dict[str, str]) -> dict[str, int]:
+    return {key: int(value) for key, value in metrics.items() if value.lstrip("-").isdigit()}
+
+
+def _table_id(rows: DataFrame) -> str:
+    plan = rows._jdf.queryExecution().analyzed()
+    return str(plan.relation().location().metadata().id())

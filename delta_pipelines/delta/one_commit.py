@@ -1,0 +1,277 @@
+"""One commit per refresh: rows, schema, properties, comment, layout and marks land together."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace as changed
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_pipelines.delta import registration
+from delta_pipelines.delta.conflicts import conflict_error
+from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.evolution import logical_schema, needs_new_files
+from delta_pipelines.delta.jvm import Jvm
+from delta_pipelines.delta.metadata import WantedMetadata, is_unchanged, wanted_metadata
+from delta_pipelines.delta.rows import conform
+from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.snapshots import OpenLog, open_log, state_of
+from delta_pipelines.delta.spark_errors import explain, explained
+from delta_pipelines.delta.staging import Staging
+from delta_pipelines.delta.table import Commit, TableState
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.steps import Step, reached
+
+log = logging.getLogger(__name__)
+
+
+class DeltaTransaction:
+    """Stage changes to one table, then land them in one Delta commit.
+
+    Readers see the table's old version until `commit` returns; when anything before fails, the
+    table is as it was. Define first, then write, then commit. Belongs to one thread.
+
+    Args:
+        spark: A classic session.
+        identifier: The table, existing or not; its schema must exist.
+
+    Raises:
+        DatasetError: When the name is a view or not a Delta table, or its schema is missing.
+
+    Example:
+        >>> transaction = DeltaTransaction(spark, Identifier(None, "aviation", "airports"))
+        >>> transaction.define(TableDefinition(rows.schema, comment="Airports as published"))
+        >>> transaction.replace(rows)
+        >>> transaction.commit(user_metadata={"run": "r1"}).version
+        0
+    """
+
+    atomic = True
+    reason: str | None = None
+
+    def __init__(self, spark: SparkSession, identifier: Identifier) -> None:
+        self.identifier = identifier
+        self._dataset = str(identifier)
+        self._spark = spark
+        reached(Step.BEGIN, self._dataset)
+        with self._working():
+            self._opened = self._open()
+            self.base: TableState | None = state_of(Jvm(spark), identifier, self._opened)
+            if self.base is not None and not self.base.registered:
+                # A run died between a table's first commit and its catalog entry.
+                self._register()
+                self._opened = self._open()
+                self.base = changed(self.base, registered=True)
+            self._staging = Staging(Jvm(spark), self._opened)
+            self._stored = self._staging.stored()
+        self._wanted: WantedMetadata | None = None
+        self._wrote = self._cleared = self._removed = self._marked = self._done = False
+
+    @property
+    def location(self) -> str:
+        """The table's folder, known before it exists."""
+        return self._opened.location
+
+    def define(self, definition: TableDefinition) -> None:
+        """Set schema, layout, properties and comment; nothing happens when all are equal.
+
+        Args:
+            definition: The whole wanted metadata.
+
+        Raises:
+            SchemaChangeError: When Delta cannot change the table like that.
+            DatasetError: When no Delta table can be like that, or rows were staged before.
+        """
+        if self._wrote or self._wanted is not None:
+            raise DatasetError("define the table once, before its rows.", dataset=self._dataset)
+        reached(Step.DEFINE, self._dataset)
+        with self._working():
+            properties = self._validated(definition.properties)
+            wanted = wanted_metadata(definition, properties, self._stored, self._dataset)
+            if self._stored is not None and is_unchanged(wanted, self._stored):
+                return
+            self._staging.update_metadata(wanted)
+            if wanted.cluster_columns != (self._stored.cluster_columns if self._stored else ()):
+                self._staging.cluster(wanted.cluster_columns, wanted.schema)
+        self._wanted = wanted
+
+    def replace(self, rows: DataFrame) -> None:
+        """Stage rows instead of all old ones; any concurrent change of the table conflicts.
+
+        Args:
+            rows: The new rows; columns are matched by name.
+
+        Raises:
+            SchemaChangeError: When a column of the rows does not fit the table.
+            DatasetError: When the query fails.
+        """
+        self.clear()
+        self.append(rows)
+
+    def append(self, rows: DataFrame) -> None:
+        """Stage rows beside the old ones; concurrent appends do not conflict.
+
+        Args:
+            rows: The new rows; columns are matched by name.
+
+        Raises:
+            SchemaChangeError: When a column of the rows does not fit the table.
+            DatasetError: When the query fails, or the table is new and not defined.
+        """
+        if self.base is None and self._wanted is None:
+            raise DatasetError(
+                "the table is new: define it before its rows.", dataset=self._dataset
+            )
+        reached(Step.WRITE, self._dataset)
+        with self._working():
+            schema = logical_schema(self._staging.schema)
+            self._wrote = True
+            self._staging.write(conform(rows, schema, self._dataset))
+
+    def clear(self) -> None:
+        """Stage the removal of all rows; any concurrent change of the table conflicts."""
+        if self._cleared or self._removed:
+            raise DatasetError("old rows are staged for removal already.", dataset=self._dataset)
+        with self._working():
+            self._staging.remove_all()
+        self._cleared = True
+
+    def rows_of_files(self, paths: Sequence[str]) -> DataFrame:
+        """Read the base version's rows of some files.
+
+        Args:
+            paths: Values of `_metadata.file_path`.
+        """
+        with self._working():
+            return self._staging.rows_of_files(paths)
+
+    def replace_files(self, paths: Sequence[str], rows: DataFrame) -> None:
+        """Stage rows instead of the rows of some files; any concurrent change conflicts.
+
+        Args:
+            paths: Values of `_metadata.file_path`, each once.
+            rows: All rows that these files shall have been replaced by, the kept ones included.
+
+        Raises:
+            DatasetError: When a path is no file of the base version, or the query fails.
+        """
+        if self._cleared or self._removed:
+            raise DatasetError("old rows are staged for removal already.", dataset=self._dataset)
+        with self._working():
+            self._staging.remove(paths)
+        self._removed = bool(paths)
+        self.append(rows)
+
+    def remember(self, app_id: str, version: int) -> None:
+        """Record that an application's batch is in the table (Delta protocol: `txn` action).
+
+        A concurrent commit of the same application conflicts for good.
+
+        Args:
+            app_id: Unique per stream checkpoint, never reused with another checkpoint.
+            version: The batch's number.
+        """
+        with self._working():
+            self._staging.last_mark(app_id)
+            self._staging.mark(app_id, version)
+        self._marked = True
+
+    def remembered(self, app_id: str) -> int | None:
+        """The last batch of an application in the base version, None when there is none."""
+        with self._working():
+            version = self._staging.last_mark(app_id)
+        return None if version < 0 else version
+
+    def commit(self, *, user_metadata: Mapping[str, object]) -> Commit:
+        """Land everything in one commit; with nothing staged, commit nothing.
+
+        Args:
+            user_metadata: Kept in the table's history, as JSON.
+
+        Raises:
+            DatasetError: When another writer was faster (mostly transient) or Delta refuses.
+            SchemaChangeError: When the new definition needs all rows replaced and they were not.
+        """
+        if self._done:
+            raise DatasetError("the transaction is committed already.", dataset=self._dataset)
+        staged = self._wrote or self._cleared or self._marked or self._wanted is not None
+        if self.base is not None and not staged:
+            self._done = True
+            state = self.base
+            metrics = dict(self._staging.metrics)
+            return Commit(state.version, state.table_id, state.location, metrics, changed=False)
+        self._check()
+        reached(Step.COMMIT, self._dataset)
+        with active(self._spark):
+            version = self._land(json.dumps(user_metadata, default=str, sort_keys=True))
+        self._done = True
+        with self._working():
+            if self._opened.catalog_table is None:
+                self._register()
+            reached(Step.RECACHE, self._dataset)
+            registration.refresh(self._spark, self.identifier, self.location)
+            table_id = self._staging.table_id
+        return Commit(version, table_id, self.location, dict(self._staging.metrics))
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        with active(self._spark), explained(self._dataset):
+            yield
+
+    def _open(self) -> OpenLog:
+        opened = open_log(self._spark, self.identifier)
+        if opened is None:
+            schema = self.identifier.schema
+            raise DatasetError(
+                f"the schema {schema} does not exist: create it (`CREATE SCHEMA {schema}`).",
+                dataset=self._dataset,
+            )
+        return opened
+
+    def _register(self) -> None:
+        reached(Step.REGISTER, self._dataset)
+        registration.register(self._spark, self.identifier, self.location)
+
+    def _validated(self, properties: Mapping[str, str]) -> dict[str, str]:
+        # What the table has already is not judged again: a later Delta may have dropped it.
+        has = self._stored.configuration if self._stored else {}
+        kept = {k: v for k, v in properties.items() if has.get(k) == v}
+        fresh = {k: v for k, v in properties.items() if k not in kept}
+        return {**kept, **self._staging.validated(fresh)}
+
+    def _check(self) -> None:
+        if self._wanted is None:
+            if self._stored is None:
+                raise DatasetError("the table is new: define it first.", dataset=self._dataset)
+            return
+        if self._stored is None or self._cleared or (self.base and self.base.files == 0):
+            return
+        reasons = needs_new_files(self._stored.layout, self._wanted.layout)
+        if reasons:
+            raise SchemaChangeError(
+                f"{'; '.join(reasons)}: the files that the table has would be read wrongly, so all "
+                "rows must be replaced (run a full refresh).",
+                dataset=self._dataset,
+            )
+
+    def _land(self, user_metadata: str) -> int:
+        overwrite = self._cleared or self._removed
+        try:
+            return self._staging.commit(overwrite=overwrite, user_metadata=user_metadata)
+        except (PySparkException, Py4JError) as exc:
+            landed = self._staging.landed
+            if landed is not None:
+                log.warning("%s: version %d landed, but: %s", self._dataset, landed, exc)
+                return landed
+            conflict = conflict_error(
+                self._spark,
+                exc,
+                dataset=self._dataset,
+                location=self.location,
+                base_version=self.base.version if self.base else None,
+            )
+            raise conflict or explain(exc, self._dataset) from exc

@@ -1,0 +1,187 @@
+"""What a query reads, from its analysed plan."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import DataFrame
+
+from delta_pipelines.delta.jvm import JavaObject, items, optional
+
+DECLARED_PREFIX = "__dp_input_"
+"""An alias that begins so marks a declared input; nothing below it is looked at."""
+
+RelationKind = Literal["declared", "delta", "files", "view", "table", "local", "opaque"]
+
+_LOCAL = ("LocalRelation", "Range", "OneRowRelation", "EmptyRelation")
+_V2 = (
+    "DataSourceV2Relation",
+    "DataSourceV2ScanRelation",
+    "StreamingRelationV2",
+    "StreamingDataSourceV2Relation",
+)
+_SKIPPED = ("CTERelationRef", "UnionLoopRef")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Something that a query reads.
+
+    Args:
+        kind: `declared` input; `delta` table; `files` of another format; `view` (what it reads
+            follows it in the list); `table` of another kind (JDBC, Hive, a v2 source); `local`
+            rows; or `opaque`: rows whose origin the plan does not tell (an RDD, a checkpoint,
+            rows from Python).
+        name: The input's name, the table's or view's qualified name, or the source's format.
+        location: The Delta table's folder, or the files' root paths joined by a comma.
+        version: The Delta version that is read now, None for a stream.
+        table_id: Delta's id of the table, None for a stream.
+        is_streaming: True for a stream.
+        time_travel: True when the query itself names the version.
+    """
+
+    kind: RelationKind
+    name: str | None = None
+    location: str | None = None
+    version: int | None = None
+    table_id: str | None = None
+    is_streaming: bool = False
+    time_travel: bool = False
+
+
+def relations(frame: DataFrame) -> list[Relation]:
+    """List what a query reads, through views, subqueries and common table expressions.
+
+    Args:
+        frame: A classic DataFrame; nothing is run.
+
+    Returns:
+        Each relation once, in the order of the plan; a self join gives one.
+
+    Example:
+        >>> [r.kind for r in relations(spark.table("aviation.flights"))]
+        ['delta']
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    return list(dict.fromkeys(_walk(plan)))
+
+
+def _walk(plan: JavaObject) -> Iterator[Relation]:
+    kind = _class_name(plan)
+    if kind == "SubqueryAlias":
+        alias = str(plan.alias())
+        if alias.startswith(DECLARED_PREFIX):
+            yield Relation(
+                "declared", alias.removeprefix(DECLARED_PREFIX), is_streaming=plan.isStreaming()
+            )
+            return
+    elif kind == "View" and not plan.isTempView():
+        yield Relation("view", plan.desc().identifier().unquotedString())
+    for subquery in items(plan.subqueries()):
+        yield from _walk(subquery)
+    children = items(plan.children())
+    for child in children:
+        yield from _walk(child)
+    if not children:
+        yield from _leaf(kind, plan)
+
+
+def _leaf(kind: str, plan: JavaObject) -> Iterator[Relation]:
+    if kind in _SKIPPED:
+        return
+    if kind == "LogicalRelation":
+        yield _logical_relation(plan)
+    elif kind in _LOCAL:
+        yield Relation("local")
+    elif kind in ("StreamingRelation", "StreamingExecutionRelation"):
+        yield _stream(plan)
+    elif kind in ("LogicalRDD", "ExternalRDD"):
+        yield Relation("opaque", is_streaming=bool(plan.isStreaming()))
+    elif kind == "HiveTableRelation":
+        yield Relation("table", plan.tableMeta().identifier().unquotedString())
+    elif kind in _V2:
+        yield _v2_relation(plan)
+    else:
+        yield Relation("opaque", kind, is_streaming=bool(plan.isStreaming()))
+
+
+def _logical_relation(plan: JavaObject) -> Relation:
+    source = plan.relation()
+    entry = optional(plan.catalogTable())
+    name = entry.identifier().unquotedString() if entry is not None else None
+    kind = source.getClass().getName()
+    if kind.endswith("DeltaCDFRelation"):
+        snapshot = source.snapshotForBatchSchema()
+        return Relation(
+            "delta",
+            name or _entry_name(source.catalogTableOpt()),
+            snapshot.deltaLog().dataPath().toString(),
+            int(snapshot.version()),
+            str(snapshot.metadata().id()),
+            is_streaming=bool(plan.isStreaming()),
+            time_travel=True,
+        )
+    if not _is_a(source, "HadoopFsRelation"):
+        return Relation("table", name or source.getClass().getSimpleName())
+    index = source.location()
+    if _is_a(index, "TahoeFileIndex"):
+        travels = _is_a(index, "TahoeLogFileIndex") and bool(index.isTimeTravelQuery())
+        return Relation(
+            "delta",
+            name,
+            index.deltaLog().dataPath().toString(),
+            int(index.version()),
+            str(index.metadata().id()),
+            is_streaming=bool(plan.isStreaming()),
+            time_travel=travels,
+        )
+    paths = ",".join(str(path.toString()) for path in items(index.rootPaths()))
+    return Relation(
+        "table" if name else "files", name, paths, is_streaming=bool(plan.isStreaming())
+    )
+
+
+def _stream(plan: JavaObject) -> Relation:
+    source = plan.dataSource()
+    name = _entry_name(source.catalogTable())
+    options = source.options()
+    path = optional(options.get("path")) or ",".join(items(source.paths())) or None
+    format_name = str(source.className())
+    if format_name == "delta":
+        return Relation("delta", name, path, is_streaming=True)
+    if path:
+        return Relation("table" if name else "files", name, path, is_streaming=True)
+    return Relation("table", name or format_name, is_streaming=True)
+
+
+def _v2_relation(plan: JavaObject) -> Relation:
+    table = plan.table()
+    streaming = bool(plan.isStreaming())
+    if _class_name(table) == "DeltaTableV2":
+        return Relation(
+            "delta",
+            _entry_name(table.catalogTable()) or str(table.name()),
+            table.path().toString(),
+            None if streaming else int(table.initialSnapshot().version()),
+            None if streaming else str(table.initialSnapshot().metadata().id()),
+            is_streaming=streaming,
+        )
+    return Relation("table", str(table.name()), is_streaming=streaming)
+
+
+def _entry_name(entry: JavaObject) -> str | None:
+    found = optional(entry)
+    return None if found is None else str(found.identifier().unquotedString())
+
+
+def _class_name(thing: JavaObject) -> str:
+    return str(thing.getClass().getSimpleName())
+
+
+def _is_a(thing: JavaObject, ancestor: str) -> bool:
+    kind = thing.getClass()
+    while kind is not None:
+        if kind.getSimpleName() == ancestor:
+            return True
+        kind = kind.getSuperclass()
+    return False

@@ -1,0 +1,167 @@
+"""Bring rows into a table's columns: by name, and only by casts that lose nothing.
+
+Delta's `writeFiles` checks names but not types: without this an INT column would be written into a
+BIGINT table's files as it is.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from delta_pipelines.delta.evolution import column_named, same_type
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+
+_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
+"""Decimal digits that hold every value of an integral type (Spark: `DecimalType.forType`)."""
+
+
+def conform(rows: DataFrame, schema: StructType, dataset: str) -> DataFrame:
+    """Select a table's columns from rows, cast where the cast loses nothing.
+
+    Columns that the rows lack are left to Delta, which fills in a default, a generated value or
+    NULL.
+
+    Args:
+        rows: The rows to write.
+        schema: The table's logical schema after the transaction.
+        dataset: Name for messages.
+
+    Raises:
+        SchemaChangeError: When the rows have a column that the table lacks, or a type that does
+            not fit.
+        DatasetError: When the rows have two columns of one name.
+    """
+    have = rows.schema
+    lowered = [name.lower() for name in have.names]
+    doubled = sorted({name for name in lowered if lowered.count(name) > 1})
+    if doubled:
+        raise DatasetError(
+            f"the rows have column {', '.join(doubled)} twice (names are case-insensitive): "
+            "rename or drop one in the query.",
+            dataset=dataset,
+        )
+    extra = [name for name in have.names if column_named(schema, name) is None]
+    if extra:
+        raise SchemaChangeError(
+            f"the rows have column {', '.join(extra)}, which the table lacks: "
+            "add it to the table's definition or drop it from the query.",
+            dataset=dataset,
+        )
+    selected = []
+    for column in schema.fields:
+        source = column_named(have, column.name)
+        if source is None:
+            continue
+        value = rows[_quoted(source.name)]
+        if not _identical(source.dataType, column.dataType):
+            problem = _misfit(source.dataType, column.dataType, column.name)
+            if problem:
+                raise SchemaChangeError(problem, dataset=dataset)
+            value = _converted(value, source.dataType, column.dataType)
+        selected.append(value.alias(column.name))
+    return rows.select(*selected)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _identical(have: DataType, want: DataType) -> bool:
+    # Names of nested columns must match to the letter: Parquet stores them.
+    return same_type(have, want) and have.simpleString() == want.simpleString()
+
+
+def _misfit(have: DataType, want: DataType, path: str) -> str | None:
+    if isinstance(have, NullType) or same_type(have, want):
+        return None
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        extra = [f.name for f in have.fields if column_named(want, f.name) is None]
+        if extra:
+            return (
+                f"the rows have column {path}.{extra[0]}, which the table lacks: "
+                "add it to the table's definition or drop it from the query."
+            )
+        for column in want.fields:
+            source = column_named(have, column.name)
+            problem = source and _misfit(source.dataType, column.dataType, f"{path}.{column.name}")
+            if problem:
+                return problem
+        return None
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        return _misfit(have.elementType, want.elementType, f"{path}.element")
+    if isinstance(have, MapType) and isinstance(want, MapType):
+        return _misfit(have.keyType, want.keyType, f"{path}.key") or _misfit(
+            have.valueType, want.valueType, f"{path}.value"
+        )
+    if _widens(have, want):
+        return None
+    return (
+        f"column {path} is {want.simpleString()} in the table and {have.simpleString()} in the "
+        f"rows: cast it in the query, or change the table's definition."
+    )
+
+
+def _widens(have: DataType, want: DataType) -> bool:
+    integral = (ByteType, ShortType, IntegerType, LongType)
+    if isinstance(have, integral):
+        if isinstance(want, integral):
+            return integral.index(type(have)) <= integral.index(type(want))
+        if isinstance(want, DecimalType):
+            return want.precision - want.scale >= _DIGITS[type(have)]
+        return isinstance(want, DoubleType) and not isinstance(have, LongType)
+    if isinstance(have, DecimalType) and isinstance(want, DecimalType):
+        whole = want.precision - want.scale >= have.precision - have.scale
+        return whole and want.scale >= have.scale
+    if isinstance(have, DateType):
+        return isinstance(want, (TimestampType, TimestampNTZType))
+    if isinstance(have, StringType):
+        return isinstance(want, StringType)
+    return isinstance(have, FloatType) and isinstance(want, DoubleType)
+
+
+def _converted(value: Column, have: DataType, want: DataType) -> Column:
+    if _identical(have, want):
+        return value
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        parts = []
+        for column in want.fields:
+            source = column_named(have, column.name)
+            part = (
+                F.lit(None).cast(column.dataType)
+                if source is None
+                else _converted(value.getField(source.name), source.dataType, column.dataType)
+            )
+            parts.append(part.alias(column.name))
+        return F.when(value.isNotNull(), F.struct(*parts))
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        inner, target = have.elementType, want.elementType
+        return F.transform(value, lambda element: _converted(element, inner, target))
+    if isinstance(have, MapType) and isinstance(want, MapType):
+        key, value_type = have.keyType, have.valueType
+        key_target, value_target = want.keyType, want.valueType
+        entries = F.transform(
+            F.map_entries(value),
+            lambda entry: F.struct(
+                _converted(entry.getField("key"), key, key_target).alias("key"),
+                _converted(entry.getField("value"), value_type, value_target).alias("value"),
+            ),
+        )
+        return F.map_from_entries(entries)
+    return value.cast(want)

@@ -1,0 +1,100 @@
+"""Sessions and job tags for datasets that run side by side in one JVM."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from delta_pipelines.delta.jvm import JavaObject, is_classic
+
+_INTERRUPT = "spark.job.interruptOnCancel"
+
+
+def isolated_session(spark: SparkSession) -> SparkSession:
+    """A session with its own settings, temporary views and current schema.
+
+    Catalog, cached data and Spark context are shared; settings, views and the current schema start
+    as a copy. `SparkSession.builder.getOrCreate()` still answers with the first session of the
+    process. A Connect session, which has no copy of its own, is returned as it is.
+
+    Args:
+        spark: The session to copy.
+
+    Example:
+        >>> own = isolated_session(spark)
+        >>> own.conf.set("spark.sql.shuffle.partitions", "7")
+        >>> spark.conf.get("spark.sql.shuffle.partitions")
+        '2'
+    """
+    if not is_classic(spark):
+        return spark
+    return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+
+@contextmanager
+def active(spark: SparkSession) -> Iterator[SparkSession]:
+    """Make a session the current thread's active one while the block runs.
+
+    A new thread has no active session; Delta's internals then read the default session's settings,
+    and user code that calls `SparkSession.getActiveSession()` finds None.
+
+    Args:
+        spark: The session; a Connect session needs nothing and gets nothing.
+    """
+    if not is_classic(spark):
+        yield spark
+        return
+    sessions: JavaObject = SparkSession._get_j_spark_session_class(spark._jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield spark
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+@contextmanager
+def job_tag(spark: SparkSession, tag: str) -> Iterator[None]:
+    """Tag every Spark job that this thread starts in the block, so that it can be cancelled.
+
+    Args:
+        spark: The session.
+        tag: Any text without a comma.
+
+    Example:
+        >>> with job_tag(spark, "run-1/aviation.flights"):
+        ...     spark.range(3).count()
+        3
+    """
+    if not is_classic(spark):
+        spark.addTag(tag)
+        try:
+            yield
+        finally:
+            spark.removeTag(tag)
+        return
+    context = spark.sparkContext
+    before = context.getLocalProperty(_INTERRUPT)
+    context.addJobTag(tag)
+    context.setInterruptOnCancel(True)
+    try:
+        yield
+    finally:
+        context.removeJobTag(tag)
+        context.setInterruptOnCancel(before == "true")
+
+
+def cancel_tag(spark: SparkSession, tag: str) -> None:
+    """Cancel the running jobs that carry a tag, from any thread.
+
+    Args:
+        spark: Any session of the same Spark context.
+        tag: The tag given to `job_tag`.
+    """
+    if is_classic(spark):
+        spark.sparkContext.cancelJobsWithTag(tag)
+    else:
+        spark.interruptTag(tag)

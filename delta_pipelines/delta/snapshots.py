@@ -1,0 +1,149 @@
+"""Open a table's log through the JVM and read its latest snapshot."""
+
+import json
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from delta_pipelines.delta.definition import OWNER, visible_properties
+from delta_pipelines.delta.evolution import logical_schema
+from delta_pipelines.delta.jvm import JavaObject, Jvm, entries, items, optional
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.identifiers import Identifier
+
+CLUSTERING = "org.apache.spark.sql.delta.skipping.clustering"
+
+
+@dataclass(frozen=True)
+class OpenLog:
+    """A table's log with its latest snapshot; JVM objects, for this room only.
+
+    Args:
+        log: `DeltaLog`.
+        snapshot: `Snapshot`; its version is -1 when there is no table.
+        catalog_table: `CatalogTable`, None when the catalog has no entry.
+        location: The table's folder.
+    """
+
+    log: JavaObject
+    snapshot: JavaObject
+    catalog_table: JavaObject | None
+    location: str
+
+    @property
+    def exists(self) -> bool:
+        """True when the log has a commit."""
+        return bool(self.snapshot.version() >= 0)
+
+
+def table_identifier(jvm: Jvm, identifier: Identifier) -> JavaObject:
+    """Spark's own identifier in the session catalog."""
+    kind = jvm.root.org.apache.spark.sql.catalyst.TableIdentifier
+    return kind(identifier.name, jvm.some(identifier.schema))
+
+
+def open_log(spark: SparkSession, identifier: Identifier) -> OpenLog | None:
+    """Open the log of a table, or of the place where a new table would be.
+
+    Args:
+        spark: A classic session.
+        identifier: A name in the session catalog.
+
+    Returns:
+        None when the schema does not exist.
+
+    Raises:
+        DatasetError: When the name is a view or a table that is not Delta, or when a stranger's
+            Delta log is at the new table's place.
+    """
+    jvm = Jvm(spark)
+    catalog = jvm.session.sessionState().catalog()
+    if not catalog.databaseExists(identifier.schema):
+        return None
+    name = table_identifier(jvm, identifier)
+    if catalog.tableExists(name):
+        entry = catalog.getTableMetadata(name)
+        _check_is_delta(entry, identifier)
+        log = jvm.delta.DeltaLog.forTable(jvm.session, entry)
+        snapshot = log.update(False, jvm.none, jvm.some(entry))
+        return OpenLog(log, snapshot, entry, log.dataPath().toString())
+    path = jvm.root.org.apache.hadoop.fs.Path(catalog.defaultTablePath(name))
+    log = jvm.delta.DeltaLog.forTable(jvm.session, path)
+    snapshot = log.update(False, jvm.none, jvm.none)
+    opened = OpenLog(log, snapshot, None, log.dataPath().toString())
+    if opened.exists and OWNER not in entries(snapshot.metadata().configuration()):
+        raise DatasetError(
+            f"the catalog has no such table, but a Delta table that delta_pipelines did not create "
+            f"is already at {opened.location}: register it with `CREATE TABLE {identifier} USING "
+            f"delta LOCATION '{opened.location}'`, or move that folder away.",
+            dataset=str(identifier),
+        )
+    return opened
+
+
+def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | None:
+    """Read the state of an opened log, or None when it has no commit; starts no Spark job."""
+    if not opened.exists:
+        return None
+    snapshot = opened.snapshot
+    metadata = snapshot.metadata()
+    return TableState(
+        identifier=identifier,
+        location=opened.location,
+        table_id=metadata.id(),
+        version=snapshot.version(),
+        schema=logical_schema(stored_schema(metadata)),
+        partition_columns=tuple(items(metadata.partitionColumns())),
+        cluster_columns=cluster_columns(jvm, opened),
+        properties=visible_properties(entries(metadata.configuration())),
+        comment=metadata.description() or None,
+        files=_known_count(snapshot, "numFiles"),
+        size_bytes=_known_count(snapshot, "tableSizeBytes"),
+        registered=opened.catalog_table is not None,
+    )
+
+
+def stored_schema(metadata: JavaObject) -> StructType:
+    """The schema of a `Metadata` action exactly as the log has it."""
+    text = metadata.schemaString()
+    return StructType.fromJson(json.loads(text)) if text else StructType()
+
+
+def cluster_columns(jvm: Jvm, opened: OpenLog) -> tuple[str, ...]:
+    """The clustering columns of an opened table; odd names without their backticks."""
+    snapshot = opened.snapshot
+    features = snapshot.protocol().getWriterFeatures()
+    if features is None or not features.contains("clustering"):
+        return ()
+    info = jvm.object(f"{CLUSTERING}.ClusteringColumnInfo")
+    return tuple(_unquoted(name) for name in items(info.extractLogicalNames(snapshot)))
+
+
+def _unquoted(name: str) -> str:
+    if name.startswith("`") and name.endswith("`") and "`.`" not in name:
+        return name[1:-1].replace("``", "`")
+    return name.replace("`", "") if "`" in name else name
+
+
+def _known_count(snapshot: JavaObject, name: str) -> int | None:
+    checksum = optional(snapshot.checksumOpt())
+    return None if checksum is None else int(getattr(checksum, name)())
+
+
+def _check_is_delta(entry: JavaObject, identifier: Identifier) -> None:
+    kind = entry.tableType().name()
+    if kind == "VIEW":
+        raise DatasetError(
+            f"the catalog has a view of this name: drop it (`DROP VIEW {identifier}`), or name the "
+            "dataset differently.",
+            dataset=str(identifier),
+        )
+    provider = (optional(entry.provider()) or "hive").lower()
+    if provider != "delta":
+        raise DatasetError(
+            f"the catalog has a {provider} table of this name, not a Delta table: drop it, convert "
+            f"it (`CONVERT TO DELTA {identifier}`, Parquet only), or name the dataset differently.",
+            dataset=str(identifier),
+        )

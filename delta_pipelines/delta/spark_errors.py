@@ -1,0 +1,175 @@
+"""What Spark says when it fails, as one sentence that says what to do.
+
+The Java stack trace stays the cause of the error; it is never its message.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from delta_pipelines.delta.jvm import JavaObject
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+
+_RETRY_HELPS = (
+    "DELTA_CONCURRENT_APPEND",
+    "DELTA_CONCURRENT_DELETE_READ",
+    "DELTA_CONCURRENT_DELETE_DELETE",
+    "DELTA_CONCURRENT_WRITE",
+    "DELTA_METADATA_CHANGED",
+    "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND",
+)
+_RETRY_HELPS_CLASSES = (
+    "ConcurrentAppendException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentWriteException",
+    "MetadataChangedException",
+    "FetchFailedException",
+    "MetadataFetchFailedException",
+    "BlockNotFoundException",
+)
+_RETRY_HELPS_TEXT = re.compile(
+    r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block rdd_\d+_\d+ not found|FetchFailed"
+    r"|ExecutorLostFailure|Executor heartbeat timed out|Could not (?:find|get) block"
+)
+_SCHEMA_CONDITIONS = ("DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",)
+_PREFIX = re.compile(r"^\[(?P<condition>[A-Z0-9_.]+)\]\s*")
+_SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}.*$", re.DOTALL)
+_WRAPPERS = re.compile(
+    r"TASK_WRITE_FAILED|FAILED_EXECUTE_UDF|Job aborted|Task failed|^Exception thrown in"
+)
+_PYTHON_ERROR = re.compile(
+    r"^(?P<line>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b.*)$"
+)
+
+
+def explain(exc: BaseException, dataset: str) -> DatasetError:
+    """Turn a failure of Spark into one readable error.
+
+    Args:
+        exc: What py4j or PySpark raised; an error of this package is returned as it is.
+        dataset: Declared or qualified name of the dataset.
+
+    Returns:
+        A `DatasetError` whose cause is `exc`; `transient` when running again can help. A schema
+        change that Delta refuses is a `SchemaChangeError`.
+
+    Example:
+        >>> try:
+        ...     spark.sql("SELECT nope FROM VALUES (1) AS t(a)")
+        ... except Exception as exc:
+        ...     str(explain(exc, "aviation.flights"))[:58]
+        'aviation.flights: [UNRESOLVED_COLUMN.WITH_SUGGESTION] A co'
+    """
+    if isinstance(exc, DatasetError):
+        return exc
+    causes = list(_causes(exc))
+    condition, sentence = _tell(exc, causes)
+    transient = _retry_helps(condition, causes)
+    hint = " Running it again can help." if transient else ""
+    label = f"[{condition}] " if condition else ""
+    kind = SchemaChangeError if condition in _SCHEMA_CONDITIONS else DatasetError
+    error = kind(f"{label}{sentence}{hint}", dataset=dataset, transient=transient)
+    error.__cause__ = exc
+    return error
+
+
+@contextmanager
+def explained(dataset: str) -> Iterator[None]:
+    """Raise Spark's failures in the block as `explain` tells them; other errors pass.
+
+    Args:
+        dataset: Declared or qualified name of the dataset.
+
+    Raises:
+        DatasetError: For everything that Spark, Delta or py4j raised.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as exc:
+        raise explain(exc, dataset) from exc
+
+
+def conflict_class(exc: BaseException) -> str | None:
+    """The simple class name of Delta's concurrent-modification error, or None for another error."""
+    for name, _ in _causes(exc):
+        simple = name.rsplit(".", 1)[-1]
+        if (
+            name.startswith("io.delta.exceptions.")
+            or simple == "DeltaConcurrentModificationException"
+        ):
+            return simple
+    kind = type(exc)
+    return kind.__name__ if kind.__module__.startswith("delta.exceptions") else None
+
+
+def _java(exc: BaseException) -> JavaObject | None:
+    if isinstance(exc, Py4JJavaError):
+        return exc.java_exception
+    return getattr(exc, "_origin", None)
+
+
+def _causes(exc: BaseException) -> Iterator[tuple[str, str]]:
+    throwable = _java(exc)
+    if throwable is None:
+        yield type(exc).__name__, _description(exc)
+    for _ in range(20):
+        if throwable is None:
+            return
+        yield throwable.getClass().getName(), throwable.getMessage() or ""
+        throwable = throwable.getCause()
+
+
+def _tell(exc: BaseException, causes: list[tuple[str, str]]) -> tuple[str | None, str]:
+    messages = [message for _, message in causes if message] or [type(exc).__name__]
+    for message in messages:
+        python = _python_failure(message)
+        if python:
+            return _condition(exc, message), f"a Python function failed: {python}"
+    for message in reversed(messages):
+        found = _PREFIX.match(message)
+        if found and not _WRAPPERS.search(message.split("\n", 1)[0]):
+            return found["condition"], _first_line(message)
+    deepest = next((m for m in reversed(messages) if not _WRAPPERS.search(m)), messages[-1])
+    return _condition(exc, deepest), _first_line(deepest) or type(exc).__name__
+
+
+def _description(exc: BaseException) -> str:
+    # str() of a captured exception appends the JVM's stack trace when that setting is on.
+    return str(getattr(exc, "_desc", None) or exc)
+
+
+def _python_failure(message: str) -> str | None:
+    if "Traceback (most recent call last)" not in message:
+        return None
+    tail = message.split("Traceback (most recent call last)", 1)[1]
+    lines = [found["line"] for line in tail.splitlines() if (found := _PYTHON_ERROR.match(line))]
+    return _SQLSTATE.sub("", lines[-1]).strip() if lines else None
+
+
+def _condition(exc: BaseException, message: str) -> str | None:
+    found = _PREFIX.match(message)
+    if found:
+        return found["condition"]
+    if isinstance(exc, PySparkException):
+        return exc.getCondition()
+    return None
+
+
+def _first_line(message: str) -> str:
+    text = _SQLSTATE.sub("", _PREFIX.sub("", message.strip()))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    line = lines[0] if lines else text
+    return line if line.endswith((".", "!", "?")) else f"{line}."
+
+
+def _retry_helps(condition: str | None, causes: list[tuple[str, str]]) -> bool:
+    if condition and condition.startswith(_RETRY_HELPS):
+        return True
+    return any(
+        name.rsplit(".", 1)[-1] in _RETRY_HELPS_CLASSES or _RETRY_HELPS_TEXT.search(message)
+        for name, message in causes
+    )

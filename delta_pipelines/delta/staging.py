@@ -1,0 +1,201 @@
+"""The calls on Delta's `OptimisticTransaction`; what to call and when is decided elsewhere."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from delta_pipelines.delta.jvm import JavaObject, Jvm, entries, items, optional
+from delta_pipelines.delta.metadata import StoredMetadata, WantedMetadata
+from delta_pipelines.delta.snapshots import CLUSTERING, OpenLog, cluster_columns, stored_schema
+
+METRICS = ("numOutputRows", "numOutputBytes", "numFiles", "numRemovedFiles", "numRemovedBytes")
+_HELPER = "org.apache.spark.sql.delta.commands.DMLWithDeletionVectorsHelper"
+
+
+class Staging:
+    """One `OptimisticTransaction` with the actions and counts that it gathers.
+
+    Args:
+        jvm: The session's JVM.
+        opened: The table's log; its snapshot becomes the transaction's base.
+    """
+
+    def __init__(self, jvm: Jvm, opened: OpenLog) -> None:
+        self._jvm = jvm
+        self._opened = opened
+        snapshot = jvm.some(opened.snapshot) if opened.exists else jvm.none
+        self._txn: JavaObject = opened.log.startTransaction(
+            jvm.some(opened.catalog_table), snapshot
+        )
+        self._actions: JavaObject = jvm.sequence([])
+        self._files: JavaObject | None = None
+        self.metrics = dict.fromkeys(METRICS, 0)
+
+    @property
+    def schema(self) -> StructType:
+        """The table's schema after this transaction, as the log will have it."""
+        return stored_schema(self._txn.metadata())
+
+    @property
+    def table_id(self) -> str:
+        """Delta's id of the table."""
+        return str(self._txn.metadata().id())
+
+    @property
+    def landed(self) -> int | None:
+        """The version committed, None before."""
+        committed = optional(self._txn.getCommitted())
+        return None if committed is None else int(committed.committedVersion())
+
+    def stored(self) -> StoredMetadata | None:
+        """What the base version's log says, None for a new table."""
+        if not self._opened.exists:
+            return None
+        metadata = self._opened.snapshot.metadata()
+        return StoredMetadata(
+            schema=stored_schema(metadata),
+            partition_columns=tuple(items(metadata.partitionColumns())),
+            cluster_columns=cluster_columns(self._jvm, self._opened),
+            configuration=entries(metadata.configuration()),
+            comment=metadata.description() or None,
+            features=_features(self._opened.snapshot.protocol()),
+        )
+
+    def validated(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Properties with Delta's own spelling of their names; unknown `delta.` ones raise."""
+        configs = self._jvm.object("org.apache.spark.sql.delta.DeltaConfigs")
+        return entries(configs.validateConfigurations(self._jvm.mapping(properties)))
+
+    def update_metadata(self, wanted: WantedMetadata) -> None:
+        """Put the metadata into the transaction; Delta allows it once and before any write."""
+        now = self._txn.metadata()
+        created = now.createdTime()
+        if not self._opened.exists:
+            created = self._jvm.some(int(time.time() * 1000))
+        new = now.copy(
+            now.id(),
+            now.name(),
+            wanted.comment,
+            now.format(),
+            wanted.schema.json(),
+            self._jvm.sequence(wanted.partition_columns),
+            self._jvm.mapping(wanted.configuration),
+            created,
+        )
+        # Not updateMetadataForTableOverwrite: ids and physical names are already on the columns
+        # that stay, and that call refuses to turn column mapping on.
+        self._txn.updateMetadata(new, False)
+
+    def cluster(self, columns: Sequence[str], schema: StructType) -> None:
+        """Stage the clustering columns; none for no clustering."""
+        spec = self._jvm.none
+        if columns:
+            top = {name.lower() for name in schema.names}
+            quoted = [f"`{c.replace('`', '``')}`" if c.lower() in top else c for c in columns]
+            kind = self._jvm.object(f"{CLUSTERING}.temp.ClusterBySpec")
+            spec = self._jvm.some(kind.fromColumnNames(self._jvm.sequence(quoted)))
+        tables = self._jvm.object(f"{CLUSTERING}.ClusteredTableUtils")
+        self._add(tables.getDomainMetadataFromTransaction(spec, self._txn))
+
+    def write(self, rows: DataFrame) -> None:
+        """Write data files; no reader sees them before the commit."""
+        added = self._txn.writeFiles(rows._jdf)
+        self._add(added)
+        self.metrics["numFiles"] += added.size()
+        for name in ("numOutputRows", "numOutputBytes"):
+            metric = optional(self._txn.getMetric(name))
+            if metric is None:
+                self.metrics.pop(name, None)
+            else:
+                self.metrics[name] = self.metrics.get(name, 0) + int(metric.value())
+
+    def remove_all(self) -> None:
+        """Stage the removal of every file, read as a whole: any concurrent change conflicts."""
+        files = self._candidates()
+        if files.isEmpty():
+            return
+        checksum = optional(self._opened.snapshot.checksumOpt())
+        size = checksum.tableSizeBytes() if checksum is not None else None
+        self._remove(files.keys().toSeq(), files.size(), size)
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """Stage the removal of some files, by their `_metadata.file_path`."""
+        touched = [self._touched(path) for path in paths]
+        size = sum(int(file.size()) for file in touched)
+        self._remove(self._jvm.sequence(paths), len(touched), size)
+
+    def rows_of_files(self, paths: Sequence[str]) -> DataFrame:
+        """The base version's rows of some files, by their `_metadata.file_path`."""
+        files = self._jvm.sequence([self._touched(path) for path in paths])
+        opened = self._opened
+        return self._jvm.frame(
+            opened.log.createDataFrame(opened.snapshot, files, False, self._jvm.none)
+        )
+
+    def last_mark(self, app_id: str) -> int:
+        """The last batch of an application, -1 for none; a concurrent one conflicts from now."""
+        return int(self._txn.txnVersion(app_id))
+
+    def mark(self, app_id: str, version: int) -> None:
+        """Stage a `txn` action."""
+        self._txn.updateSetTransaction(app_id, version, self._jvm.none)
+
+    def commit(self, *, overwrite: bool, user_metadata: str) -> int:
+        """Land everything; the commit's history shows `metrics`."""
+        metrics = self._jvm.root.org.apache.spark.sql.execution.metric.SQLMetrics
+        context = self._jvm.session.sparkContext()
+        counts = {}
+        for name, value in self.metrics.items():
+            counts[name] = metrics.createMetric(context, name)
+            counts[name].set(value)
+        self._txn.registerSQLMetrics(self._jvm.session, self._jvm.mapping(counts))
+        none, some = self._jvm.none, self._jvm.some
+        modes = self._jvm.root.org.apache.spark.sql.SaveMode
+        # The eight options: partitionBy, predicate, userMetadata, dynamic partition overwrite,
+        # canOverwriteSchema (needed to change partition columns), canMergeSchema, replaceOn,
+        # replaceUsing.
+        operation = self._jvm.type("org.apache.spark.sql.delta.DeltaOperations$Write")(
+            modes.Overwrite if overwrite else modes.Append,
+            none,
+            none,
+            some(user_metadata),
+            none,
+            some(True) if overwrite else none,
+            none,
+            none,
+            none,
+        )
+        return int(self._txn.commit(self._actions, operation))
+
+    def _add(self, actions: JavaObject) -> None:
+        self._actions = self._actions.appendedAll(actions)
+
+    def _remove(self, keys: JavaObject, files: int, size: int | None) -> None:
+        helper = self._jvm.object(_HELPER)
+        now = int(time.time() * 1000)
+        removed = helper.removeFilesFromPaths(self._opened.log, self._candidates(), keys, now)
+        self._add(removed)
+        if size is None:
+            size = sum(int(file.size()) for file in items(self._candidates().values().toSeq()))
+        self.metrics["numRemovedFiles"] += int(files)
+        self.metrics["numRemovedBytes"] += int(size)
+
+    def _candidates(self) -> JavaObject:
+        # filterFiles also records the whole table as read; without it a concurrent append between
+        # our base version and our commit would silently survive a replace.
+        if self._files is None:
+            helper = self._jvm.object(_HELPER)
+            files = self._txn.filterFiles()
+            self._files = helper.generateCandidateFileMap(self._opened.log.dataPath(), files)
+        return self._files
+
+    def _touched(self, path: str) -> JavaObject:
+        helper = self._jvm.object(_HELPER)
+        return helper.getTouchedFile(self._opened.log.dataPath(), path, self._candidates())
+
+
+def _features(protocol: JavaObject) -> frozenset[str]:
+    listed = [protocol.getReaderFeatures(), protocol.getWriterFeatures()]
+    return frozenset(str(name) for names in listed if names is not None for name in names)

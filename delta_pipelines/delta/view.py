@@ -1,0 +1,77 @@
+"""Persisted views as the session catalog has them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from delta_pipelines.delta.jvm import is_classic
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.identifiers import Identifier
+
+_ENGINE_PREFIX = "view."
+"""Spark keeps the query's context (current schema, settings, column names) under these keys."""
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """A persisted view.
+
+    Args:
+        identifier: Qualified name.
+        schema: Its columns.
+        text: Its SQL; None where the catalog does not tell (Spark Connect).
+        comment: Its comment.
+        properties: Its properties, without Spark's own.
+    """
+
+    identifier: Identifier
+    schema: StructType
+    text: str | None = None
+    comment: str | None = None
+    properties: Mapping[str, str] | None = None
+
+
+def load_view(spark: SparkSession, identifier: Identifier) -> ViewState | None:
+    """What a view is now; None when nothing of that name exists.
+
+    Args:
+        spark: The session.
+        identifier: The view.
+
+    Raises:
+        DatasetError: A table of that name exists.
+    """
+    if not spark.catalog.tableExists(identifier.quoted):
+        return None
+    found = spark.catalog.getTable(identifier.quoted)
+    if found.tableType != "VIEW":
+        raise DatasetError(
+            f"{identifier} is a table ({found.tableType}), and a view cannot take its place. "
+            f"Rename the dataset, or drop the table.",
+            dataset=str(identifier),
+        )
+    if not is_classic(spark):
+        return ViewState(identifier, spark.table(identifier.quoted).schema)
+    jvm = spark._jvm
+    option = jvm.scala.Option
+    named = jvm.org.apache.spark.sql.catalyst.TableIdentifier(
+        identifier.name, option.apply(identifier.schema)
+    )
+    try:
+        entry = spark._jsparkSession.sessionState().catalog().getTableMetadata(named)
+    except AnalysisException:
+        return None
+    properties = dict(jvm.scala.jdk.javaapi.CollectionConverters.asJava(entry.properties()))
+    comment = entry.comment()
+    text = entry.viewText()
+    return ViewState(
+        identifier=identifier,
+        schema=StructType.fromJson(json.loads(entry.schema().json())),
+        text=text.get() if text.isDefined() else None,
+        comment=comment.get() if comment.isDefined() else None,
+        properties={k: v for k, v in properties.items() if not k.startswith(_ENGINE_PREFIX)},
+    )

@@ -1,0 +1,146 @@
+"""Typed errors: what happened, to which dataset, why, and what to do.
+
+Every error of the package is a `PipelineError`. Whether a retry can help is in the type or in its
+`transient` attribute, never in the text; a Java stack trace is a cause, never a message.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from delta_pipelines.flows.results import DatasetResult, RunResult
+    from delta_pipelines.source_location import SourceLocation
+
+
+class PipelineError(Exception):
+    """Root of every error that this package raises."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a declaration or a plan.
+
+    Args:
+        message: A full sentence: what is wrong and what to do.
+        dataset: Declared name of the dataset it belongs to, None for the pipeline itself.
+        location: Where the dataset was declared, when known.
+    """
+
+    message: str
+    dataset: str | None = None
+    location: "SourceLocation | None" = None
+
+    def __str__(self) -> str:
+        subject = f"{self.dataset}: " if self.dataset else ""
+        where = f" [{self.location}]" if self.location else ""
+        return f"{subject}{self.message}{where}"
+
+
+def _compose(headline: str, problems: Iterable[Problem]) -> str:
+    listed = list(problems)
+    if len(listed) == 1:
+        return str(listed[0])
+    return "\n".join([f"{headline} ({len(listed)}):", *(f"  - {p}" for p in listed)])
+
+
+class DeclarationError(PipelineError):
+    """A pipeline is declared wrongly; nothing was run.
+
+    Args:
+        problems: Everything that is wrong, each with the file and line of its declaration.
+    """
+
+    def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
+        if isinstance(problems, str):
+            problems = Problem(problems)
+        if isinstance(problems, Problem):
+            problems = (problems,)
+        self.problems = tuple(problems)
+        super().__init__(_compose("The pipeline has problems", self.problems))
+
+
+class UnknownDatasetError(DeclarationError):
+    """A name matches no dataset: in `inputs`, a selection or a full-refresh list."""
+
+
+class CyclicDependencyError(DeclarationError):
+    """Datasets read each other in a circle; the message names them in order."""
+
+
+class UndeclaredInputError(DeclarationError):
+    """What a query reads is not what its declaration says."""
+
+
+class PlanError(PipelineError):
+    """Some datasets cannot be planned, and the run was asked to be strict.
+
+    Args:
+        problems: One entry per dataset that cannot be planned.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(_compose("Nothing was run, because the plan has problems", self.problems))
+
+
+class DatasetError(PipelineError):
+    """One dataset failed; its table is as it was before.
+
+    Args:
+        message: A full sentence: what happened, why, what to do.
+        dataset: Declared or qualified name of the dataset.
+        transient: True when running it again can help (a conflict, a lost block).
+
+    The attribute `location` is where the dataset was declared, once that is known.
+    """
+
+    def __init__(
+        self, message: str, *, dataset: str | None = None, transient: bool = False
+    ) -> None:
+        self.dataset = dataset
+        self.transient = transient
+        self.location: SourceLocation | None = None
+        super().__init__(f"{dataset}: {message}" if dataset else message)
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text} [{self.location}]" if self.location else text
+
+
+class SchemaChangeError(DatasetError):
+    """A schema or partitioning change that the dataset's kind does not accept."""
+
+
+class ExpectationError(DatasetError):
+    """Rows broke an expectation that was declared to fail the refresh."""
+
+
+class MergeError(DatasetError):
+    """A merge was refused or failed; the target is as it was before."""
+
+
+class SessionError(PipelineError):
+    """No usable Spark session: Java, Delta's settings, the catalog or its lock."""
+
+
+class PipelineRunError(PipelineError):
+    """Some datasets of a run failed; the others finished.
+
+    Args:
+        result: The whole run's result.
+    """
+
+    def __init__(self, result: "RunResult") -> None:
+        self.result = result
+        failed = [r for r in result.results.values() if r.status == "failed"]
+        skipped = [r for r in result.results.values() if r.status == "skipped"]
+        lines = [f"{len(failed)} of {len(result.results)} datasets failed, {len(skipped)} skipped:"]
+        lines += [f"  - {r.name} failed: {r.error}" for r in failed]
+        lines += [f"  - {r.name} skipped: {r.reason}" for r in skipped]
+        super().__init__("\n".join(lines))
+
+    @property
+    def results(self) -> "Mapping[str, DatasetResult]":
+        """Results by declared name; a qualified name finds its dataset too."""
+        return self.result.results

@@ -1,0 +1,51 @@
+"""A hash of a dataset's definition: it changes when the rows it would compute may change."""
+
+import hashlib
+import inspect
+import json
+import textwrap
+
+from delta_pipelines.declarations import Batch, Declaration, Query
+
+
+def definition_hash(declaration: Declaration) -> str:
+    """Hash everything in a declaration that decides rows, schema or layout.
+
+    Owners, tags and groups are left out: they decide nothing in the table.
+
+    Args:
+        declaration: The dataset.
+
+    Returns:
+        16 hexadecimal digits.
+    """
+    upsert = declaration.upsert
+    parts = {
+        "kind": declaration.kind,
+        "query": _query_text(declaration.query),
+        "inputs": {
+            key: bound.name if isinstance(bound, Batch) else bound
+            for key, bound in declaration.inputs.items()
+        },
+        "layout": [declaration.partition_cols, declaration.cluster_by],
+        "properties": dict(declaration.table_properties),
+        "comment": declaration.comment,
+        "spark_conf": dict(declaration.spark_conf),
+        "upsert": [upsert.keys, upsert.sequence_by, upsert.deletes_when] if upsert else None,
+    }
+    text = json.dumps(parts, sort_keys=True, default=list)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _query_text(query: Query | None) -> str | None:
+    if query is None:
+        return None
+    if query.function is None:
+        return query.sql
+    try:
+        return textwrap.dedent(inspect.getsource(query.function))
+    except (OSError, TypeError):
+        code = getattr(query.function, "__code__", None)
+        if code is None:
+            return repr(query.function)
+        return f"{code.co_code.hex()} {code.co_consts!r} {code.co_names!r}"

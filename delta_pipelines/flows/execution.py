@@ -1,0 +1,260 @@
+"""Carries out a plan: independent datasets at once, each result as its dataset ends."""
+
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING
+
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from delta_pipelines.datasets.context import UpdateContext
+from delta_pipelines.datasets.manager import DatasetManager
+from delta_pipelines.datasets.outcome import Outcome
+from delta_pipelines.delta.sessions import cancel_tag, job_tag
+from delta_pipelines.errors import DatasetError, PipelineError, PipelineRunError, PlanError
+from delta_pipelines.flows.results import DatasetResult, DatasetResults, RunResult
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.plan import DatasetPlan, Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MAX_ATTEMPTS = 3
+"""How often a dataset is tried when its failure is transient."""
+POLL_SECONDS = 0.1
+"""How long the main thread waits before it can notice an interrupt."""
+CANCEL_SECONDS = 30.0
+"""How long an interrupted run waits for its workers to notice that their jobs were cancelled."""
+
+
+def collect(
+    plan: Plan,
+    spark: "SparkSession",
+    *,
+    force: bool,
+    strict: bool,
+    raise_on_error: bool,
+    max_concurrency: int,
+) -> RunResult:
+    """Run a plan to its end; see `Pipeline.run`.
+
+    Raises:
+        PlanError: `strict`, and a dataset cannot be planned.
+        PipelineRunError: `raise_on_error`, and a dataset failed or was skipped.
+    """
+    if strict and plan.errors:
+        raise PlanError(plan.errors)
+    execution = Execution(plan, spark, force=force, max_concurrency=max_concurrency)
+    results = list(execution.results())
+    success = all(result.status in ("completed", "unchanged") for result in results)
+    result = RunResult(execution.run_id, success, DatasetResults(results))
+    if raise_on_error and not success:
+        raise PipelineRunError(result)
+    return result
+
+
+class Execution:
+    """One run of a plan.
+
+    Args:
+        plan: What to do.
+        spark: A session with Delta's extension and catalog.
+        run_id: Stands in every commit's user metadata; made up when None.
+        force: Refresh even what a refresh would leave as it is.
+        max_concurrency: Datasets worked on at once.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        spark: "SparkSession",
+        *,
+        run_id: str | None = None,
+        force: bool = False,
+        max_concurrency: int = 4,
+    ) -> None:
+        self.run_id = run_id or uuid.uuid4().hex
+        self._plan = plan
+        self._spark = spark
+        self._force = force
+        self._max_concurrency = max(1, max_concurrency)
+        self._context = UpdateContext(plan, self.run_id)
+        self._manager = DatasetManager(spark)
+        self._tag = f"delta_pipelines-{self.run_id}"
+        self._ended: dict[Identifier, DatasetResult] = {}
+
+    def results(self) -> Iterator[DatasetResult]:
+        """Run, and give each dataset's result as it ends.
+
+        A dataset starts when everything it reads has ended well. Whatever a result unblocks is
+        started before the result is given, so a slow consumer keeps no worker idle. Closing the
+        iterator, or an interrupt, cancels the Spark jobs that still run.
+        """
+        waiting = {dataset.identifier: dataset for dataset in self._plan.datasets}
+        running: dict[Future[DatasetResult], Identifier] = {}
+        pool = ThreadPoolExecutor(self._max_concurrency, thread_name_prefix="delta_pipelines")
+        try:
+            ready = self._start(waiting, running, pool)
+            yield from ready
+            while running:
+                done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                ended = []
+                for future in done:
+                    identifier = running.pop(future)
+                    self._ended[identifier] = future.result()
+                    ended.append(self._ended[identifier])
+                if ended:
+                    ended += self._start(waiting, running, pool)
+                    yield from ended
+        except BaseException:
+            self._cancel(running)
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _start(
+        self,
+        waiting: dict[Identifier, DatasetPlan],
+        running: dict[Future[DatasetResult], Identifier],
+        pool: ThreadPoolExecutor,
+    ) -> list[DatasetResult]:
+        """Start what can start; give the results of what can never start."""
+        ended: list[DatasetResult] = []
+        for identifier, planned in list(waiting.items()):
+            inputs = [
+                i for i in self._plan.graph.inputs(identifier) if str(i) in self._plan.datasets
+            ]
+            bad = [self._ended[i] for i in inputs if i in self._ended and _stops(self._ended[i])]
+            if planned.error is not None and not planned.skipped:
+                result = _result(planned, "failed", planned.reason, error=planned.error)
+            elif bad or planned.skipped:
+                result = _result(planned, "skipped", _skip_reason(planned, bad))
+            elif all(i in self._ended for i in inputs):
+                del waiting[identifier]
+                running[pool.submit(self._work, planned)] = identifier
+                continue
+            else:
+                continue
+            del waiting[identifier]
+            self._ended[identifier] = result
+            ended.append(result)
+        return ended
+
+    def _work(self, planned: DatasetPlan) -> DatasetResult:
+        started = time.monotonic()
+        attempts = 0
+        try:
+            for attempt in Retrying(
+                stop=stop_after_attempt(MAX_ATTEMPTS),
+                wait=wait_random_exponential(multiplier=0.2, max=5),
+                retry=retry_if_exception(_is_transient),
+                reraise=True,
+            ):
+                with attempt:
+                    attempts += 1
+                    with job_tag(self._spark, self._tag):
+                        outcome = self._refresh(planned)
+        except Exception as error:
+            seconds = time.monotonic() - started
+            told = _told(error, planned, self._plan)
+            return _result(
+                planned, "failed", str(told), error=told, seconds=seconds, attempts=attempts
+            )
+        return self._completed(planned, outcome, time.monotonic() - started, attempts)
+
+    def _refresh(self, planned: DatasetPlan) -> Outcome:
+        dataset = self._plan.graph[planned.identifier]
+        if isinstance(dataset, Table):
+            is_full = planned.action == "full_refresh"
+            return self._manager.refresh_table(self._plan.graph, dataset, is_full, self._context)
+        view = self._plan.graph.views[planned.name]
+        return self._manager.refresh_view(self._plan.graph, view, self._context)
+
+    def _completed(
+        self, planned: DatasetPlan, outcome: Outcome, seconds: float, attempts: int
+    ) -> DatasetResult:
+        changes = [f"column {change}" for change in planned.schema_changes]
+        changes += [f"property {change}" for change in planned.property_changes]
+        changes += [planned.layout_change] if planned.layout_change else []
+        if planned.comment_change:
+            before, after = planned.comment_change
+            changes.append(f"comment: {before!r} -> {after!r}")
+        return DatasetResult(
+            name=planned.name,
+            status=outcome.status,
+            action=outcome.action,
+            reason=outcome.reason,
+            identifier=planned.identifier,
+            kind=planned.kind,
+            version=outcome.version,
+            rows=outcome.rows,
+            metrics=outcome.metrics,
+            seconds=seconds,
+            facts=outcome.facts,
+            changes=tuple(changes),
+            inputs=self._context.inputs(self._plan.graph.flow(planned.identifier)),
+            notes=(*planned.notes, *outcome.notes),
+            reset_blocked=planned.identifier in self._plan.blocked,
+            attempts=attempts,
+        )
+
+    def _cancel(self, running: dict[Future[DatasetResult], Identifier]) -> None:
+        for future in running:
+            future.cancel()
+        # A job that a worker submits after a cancel survives that cancel: repeat until all ended.
+        deadline = time.monotonic() + CANCEL_SECONDS
+        pending = set(running)
+        while pending and time.monotonic() < deadline:
+            cancel_tag(self._spark, self._tag)
+            _, pending = wait(pending, timeout=POLL_SECONDS)
+
+
+def _stops(result: DatasetResult) -> bool:
+    return result.status in ("failed", "skipped")
+
+
+def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
+    if not bad:
+        return planned.reason
+    root = bad[0]
+    if root.status == "skipped":
+        return f"its input {root.name} was skipped: {root.reason}"
+    return f"its input {root.name} failed: {root.error}"
+
+
+def _is_transient(error: BaseException) -> bool:
+    return isinstance(error, DatasetError) and error.transient
+
+
+def _told(error: Exception, planned: DatasetPlan, plan: Plan) -> Exception:
+    if not isinstance(error, PipelineError):
+        told = DatasetError(f"{type(error).__name__}: {error}", dataset=planned.name)
+        told.__cause__ = error
+        error = told
+    if isinstance(error, DatasetError) and error.location is None:
+        error.location = plan.graph[planned.identifier].declaration.location
+    return error
+
+
+def _result(
+    planned: DatasetPlan,
+    status: str,
+    reason: str,
+    *,
+    error: Exception | None = None,
+    seconds: float = 0.0,
+    attempts: int = 1,
+) -> DatasetResult:
+    return DatasetResult(
+        name=planned.name,
+        status="failed" if status == "failed" else "skipped",
+        action="none",
+        reason=reason,
+        identifier=planned.identifier,
+        kind=planned.kind,
+        error=error,
+        seconds=seconds,
+        attempts=attempts,
+    )

@@ -1,0 +1,111 @@
+"""What a run did: one result per dataset, available as each dataset ends."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from delta_pipelines.identifiers import Identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Status = Literal["completed", "unchanged", "skipped", "failed"]
+Action = Literal["create", "refresh", "full_refresh", "none"]
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What a table or view is after a run, for reports.
+
+    Args:
+        schema: Its columns.
+        location: Where a table is stored; None for a view.
+        table_id: Delta table id; None for a view.
+        data_version: Last Delta version that changed rows; None for a view.
+        files: Data files of the table, when known.
+        size_bytes: Their size in bytes, when known.
+    """
+
+    schema: "StructType"
+    location: str | None = None
+    table_id: str | None = None
+    data_version: int | None = None
+    files: int | None = None
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class DatasetResult:
+    """What a run did with one dataset.
+
+    Args:
+        name: Declared name.
+        status: `completed`, `unchanged` (nothing to write), `skipped` or `failed`.
+        action: `create`, `refresh`, `full_refresh`, or `none` when nothing was written.
+        reason: Why this action or status, as a sentence.
+        identifier: Qualified name.
+        kind: `materialized_view`, `upsert` or `view`.
+        version: Delta version that was committed or found; None for views and tables not reached.
+        rows: Row count of the table after a batch write, else None.
+        metrics: Counts by Delta's own names (`numTargetRowsInserted`, `numOutputRows`, ...).
+        error: The exception of a failed dataset.
+        seconds: Wall seconds spent on the dataset.
+        facts: What the table or view is now; None when it was not reached or failed.
+        changes: What changed besides rows (columns, properties, layout, comment), one line each.
+        inputs: What was read: qualified name or path -> Delta version, None when it has none.
+        notes: Advice and warnings.
+        reset_blocked: True when `pipelines.reset.allowed` turned a full refresh into a refresh.
+        attempts: How often it was tried; more than 1 after a conflict or another transient error.
+    """
+
+    name: str
+    status: Status
+    action: Action
+    reason: str
+    identifier: Identifier
+    kind: str
+    version: int | None = None
+    rows: int | None = None
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    error: Exception | None = None
+    seconds: float = 0.0
+    facts: TableFacts | None = None
+    changes: tuple[str, ...] = ()
+    inputs: Mapping[str, int | None] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    reset_blocked: bool = False
+    attempts: int = 1
+
+
+class DatasetResults(Mapping[str, DatasetResult]):
+    """Results by declared name, in the order the datasets ended; a qualified name works too."""
+
+    def __init__(self, results: list[DatasetResult]) -> None:
+        self._by_name = {result.name: result for result in results}
+        self._by_identifier = {str(result.identifier): result for result in results}
+
+    def __getitem__(self, name: str) -> DatasetResult:
+        if name in self._by_name:
+            return self._by_name[name]
+        return self._by_identifier[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run did.
+
+    Args:
+        run_id: Identifies the run; stands in the user metadata of every commit it made.
+        success: True when no dataset failed or was skipped.
+        results: By declared name; the qualified name finds a dataset too.
+    """
+
+    run_id: str
+    success: bool
+    results: Mapping[str, DatasetResult]

@@ -1,0 +1,260 @@
+"""An upsert's refresh: check the keys, keep the newest rows, merge them in one commit.
+
+There are three ways to write, and each is one commit:
+
+- a new table, or a full refresh: the rows replace everything;
+- the table stays as it is defined: `merge_into`;
+- the table's definition changes too (a new column, a wider type): Delta's MERGE cannot set
+  properties or comments, so the touched files are written anew by our own transaction.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from delta_pipelines.datasets.context import UpdateContext
+from delta_pipelines.datasets.decision import TableDecision
+from delta_pipelines.datasets.facts import table_facts
+from delta_pipelines.datasets.outcome import Outcome
+from delta_pipelines.delta.checkpoint import checkpointed
+from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.history import last_data_version
+from delta_pipelines.delta.loading import read_pinned
+from delta_pipelines.delta.rows import conform
+from delta_pipelines.delta.table import Commit
+from delta_pipelines.delta.transaction import Transaction
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.sequence import not_older, qualified
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.merge.builder import merge_into
+from delta_pipelines.merge.equality import quoted
+from delta_pipelines.merge.keys import key_problems, newest_per_key
+from delta_pipelines.planning.kept_schema import needs_rewrite
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_DELETE = "__dp_delete"
+_SEQUENCE = "__dp_sequence"
+_OP = "__dp_op"
+_FILE = "__dp_file"
+
+
+class UpsertRun:
+    """One refresh of one upsert target.
+
+    Args:
+        session: The dataset's own session.
+        table: The target.
+        flow: Its flow.
+        definition: What the table is to be.
+        context: The update.
+    """
+
+    def __init__(
+        self,
+        session: "SparkSession",
+        table: Table,
+        flow: Flow,
+        definition: TableDefinition,
+        context: UpdateContext,
+    ) -> None:
+        if table.declaration.upsert is None:
+            raise DatasetError("it has no keys.", dataset=table.name)
+        self._session = session
+        self._table = table
+        self._flow = flow
+        self._definition = definition
+        self._context = context
+        self._upsert = table.declaration.upsert
+        names = {name.lower(): name for name in definition.schema.names}
+        self._keys = tuple(names[key.lower()] for key in self._upsert.keys)
+
+    def run(
+        self, rows: "DataFrame", transaction: Transaction, decision: TableDecision
+    ) -> Outcome:
+        """Refresh the target.
+
+        Args:
+            rows: The query's rows.
+            transaction: Begun on the target.
+            decision: Create, wipe or alter.
+
+        Raises:
+            DatasetError: NULL or ambiguous keys, with samples; nothing is written.
+        """
+        with checkpointed(self._marked(rows)) as source:
+            self._check_keys(source)
+            newest = newest_per_key(source, self._keys, self._sequence_column)
+            if decision.create or decision.wipe:
+                return self._replace(newest, transaction)
+            if decision.alter:
+                return self._rewrite(newest, transaction)
+            return self._merge(newest, transaction)
+
+    @property
+    def _sequence_column(self) -> str | None:
+        return _SEQUENCE if self._upsert.sequence_by is not None else None
+
+    def _marked(self, rows: "DataFrame") -> "DataFrame":
+        """The query's rows with what their order and their deletion depend on."""
+        deleted = self._upsert.deletes_when
+        marks = {_DELETE: F.coalesce(F.expr(deleted), F.lit(False)) if deleted else F.lit(False)}
+        if self._upsert.sequence_by is not None:
+            marks[_SEQUENCE] = F.expr(self._upsert.sequence_by)
+        return rows.withColumns(marks)
+
+    def _check_keys(self, source: "DataFrame") -> None:
+        problems = key_problems(source, self._keys, self._sequence_column)
+        if problems:
+            told = str(problems).replace(_SEQUENCE, str(self._upsert.sequence_by))
+            raise DatasetError(told, dataset=self._table.name)
+
+    def _replace(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
+        transaction.define(self._definition)
+        transaction.replace(self._plain(newest.where(f"NOT {_DELETE}")))
+        commit = transaction.commit(user_metadata=self._context.user_metadata(self._flow))
+        rows = commit.metrics.get("numOutputRows")
+        counts = {} if rows is None else {"numTargetRowsInserted": rows}
+        return self._completed(commit, {**commit.metrics, **counts}, rows)
+
+    def _merge(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
+        base = transaction.base
+        assert base is not None
+        on = " AND ".join(f"{quoted('t', key)} = {quoted('s', key)}" for key in self._keys)
+        fresh = self._fresh()
+        # The source is fixed already; with evolution on, our marks would become columns.
+        self._session.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "false")
+        merge = merge_into(
+            self._session,
+            base.identifier.quoted,
+            newest,
+            on,
+            user_metadata=self._context.user_metadata(self._flow),
+        )
+        if self._upsert.deletes_when is not None:
+            gone = quoted("s", _DELETE)
+            merge = merge.when_matched_delete(f"{gone} AND {fresh}" if fresh else gone)
+        merge = merge.when_matched_update_all(fresh, skip_unchanged=True)
+        merge = merge.when_not_matched_insert_all(f"NOT {quoted('s', _DELETE)}")
+        result = merge.execute()
+        notes = (f"merged by the {result.executor} executor: {result.executor_reason}",)
+        planned = self._context.planned(self._table.identifier)
+        if result.version is None:
+            version = last_data_version(self._session, base)
+            state, facts = table_facts(self._session, base.identifier, version)
+            self._context.versions.wrote(state)
+            return Outcome(
+                status="unchanged",
+                action="none",
+                reason="every row of the query is in the table already",
+                facts=facts,
+                version=state.version,
+                metrics=result.metrics,
+                notes=notes,
+            )
+        state, facts = table_facts(self._session, base.identifier, result.version)
+        self._context.versions.wrote(state)
+        return Outcome(
+            status="completed",
+            action=planned.action,
+            reason=planned.reason,
+            facts=facts,
+            version=result.version,
+            metrics=result.metrics,
+            notes=notes,
+        )
+
+    def _rewrite(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
+        """Write the touched files anew, together with the changed definition."""
+        base = transaction.base
+        assert base is not None
+        target = read_pinned(self._session, base)
+        transaction.define(self._definition)
+        with checkpointed(self._operations(newest, target)) as operations:
+            counts = {row[_OP]: row["count"] for row in operations.groupBy(_OP).count().collect()}
+            changed = operations.where(f"{_OP} <> 'insert'")
+            written = self._plain(operations.where(f"{_OP} <> 'delete'").drop(_OP, _FILE))
+            if needs_rewrite(base.schema, self._definition.schema):
+                kept = self._without(target, changed)
+                transaction.replace(self._union(kept, written))
+            elif counts:
+                files = [row[_FILE] for row in changed.select(_FILE).distinct().collect()]
+                if files:
+                    kept = self._without(transaction.rows_of_files(files), changed)
+                    transaction.replace_files(files, self._union(kept, written))
+                else:
+                    transaction.append(written)
+            commit = transaction.commit(user_metadata=self._context.user_metadata(self._flow))
+        metrics = {
+            "numTargetRowsInserted": counts.get("insert", 0),
+            "numTargetRowsUpdated": counts.get("update", 0),
+            "numTargetRowsDeleted": counts.get("delete", 0),
+        }
+        return self._completed(commit, {**commit.metrics, **metrics}, None)
+
+    def _operations(self, newest: "DataFrame", target: "DataFrame") -> "DataFrame":
+        """The rows that change something, each with `insert`, `update` or `delete` and its file."""
+        t, s = target.alias("t"), newest.alias("s")
+        fresh = self._fresh()
+        matches = t.select(
+            *[F.col(quoted("t", key)).alias(f"__dp_key_{i}") for i, key in enumerate(self._keys)],
+            F.col("_metadata.file_path").alias(_FILE),
+            F.struct("t.*").alias("t"),
+        )
+        on = [F.col(quoted("s", key)) == F.col(f"__dp_key_{i}") for i, key in enumerate(self._keys)]
+        gone, is_fresh = F.col(quoted("s", _DELETE)), F.expr(fresh) if fresh else F.lit(True)
+        missing = F.col(_FILE).isNull()
+        operation = (
+            F.when(missing & ~gone, F.lit("insert"))
+            .when(~missing & is_fresh & gone, F.lit("delete"))
+            .when(~missing & is_fresh, F.lit("update"))
+        )
+        joined = s.join(matches, _all(on), "left").withColumn(_OP, operation)
+        return joined.where(F.col(_OP).isNotNull()).select("s.*", _OP, _FILE)
+
+    def _fresh(self) -> str | None:
+        """The condition that a source row may change its target row; None for always."""
+        if self._upsert.sequence_by is None:
+            return None
+        try:
+            theirs = qualified(self._upsert.sequence_by, "t")
+        except ValueError as error:
+            raise DatasetError(f"sequence_by: {error}", dataset=self._table.name) from error
+        return not_older(quoted("s", _SEQUENCE), theirs)
+
+    def _plain(self, marked: "DataFrame") -> "DataFrame":
+        return marked.drop(_DELETE, _SEQUENCE)
+
+    def _union(self, kept: "DataFrame", written: "DataFrame") -> "DataFrame":
+        schema = self._definition.schema
+        both = [conform(rows, schema, self._table.name) for rows in (kept, written)]
+        return both[0].unionByName(both[1], allowMissingColumns=True)
+
+    def _without(self, target: "DataFrame", changed: "DataFrame") -> "DataFrame":
+        gone = changed.select(
+            *[F.col(quoted(key)).alias(f"__dp_key_{i}") for i, key in enumerate(self._keys)]
+        ).distinct()
+        on = [target[quoted(key)] == gone[f"__dp_key_{i}"] for i, key in enumerate(self._keys)]
+        return target.join(gone, _all(on), "left_anti")
+
+    def _completed(self, commit: Commit, metrics: "dict[str, int]", rows: int | None) -> Outcome:
+        planned = self._context.planned(self._table.identifier)
+        state, facts = table_facts(self._session, self._table.identifier, commit.version)
+        self._context.versions.wrote(state)
+        return Outcome(
+            status="completed",
+            action=planned.action,
+            reason=planned.reason,
+            facts=facts,
+            version=commit.version,
+            rows=rows,
+            metrics=metrics,
+        )
+
+
+def _all(conditions: "list[Column]") -> "Column":
+    combined = conditions[0]
+    for condition in conditions[1:]:
+        combined = combined & condition
+    return combined

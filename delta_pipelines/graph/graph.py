@@ -1,0 +1,200 @@
+"""The resolved graph: tables, views, sources, the flows that fill them, and their order."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from delta_pipelines.declarations import Declaration
+from delta_pipelines.errors import UnknownDatasetError
+from delta_pipelines.graph.names import suggestion
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.named import NamedSequence
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that the pipeline writes.
+
+    Args:
+        name: Declared name.
+        identifier: Qualified name.
+        kind: `materialized_view` or `upsert`.
+        declaration: What the user wrote.
+        normalized_path: Where the table is stored; known once it has been materialized.
+    """
+
+    name: str
+    identifier: Identifier
+    kind: Literal["materialized_view", "upsert"]
+    declaration: Declaration
+    normalized_path: str | None = None
+
+    @property
+    def is_streaming_table(self) -> bool:
+        """True for tables that are filled by streams: wiped only by a full refresh."""
+        return False
+
+    @property
+    def keeps_rows(self) -> bool:
+        """True when an ordinary refresh keeps the rows: streaming tables and upsert targets."""
+        return self.is_streaming_table or self.kind == "upsert"
+
+    @property
+    def reset_allowed(self) -> bool:
+        """The table property `pipelines.reset.allowed`, true by default."""
+        return self.declaration.table_properties.get("pipelines.reset.allowed", "true") != "false"
+
+
+@dataclass(frozen=True)
+class View:
+    """A persisted view of the catalog, or a temporary one that is put into its readers.
+
+    Args:
+        name: Declared name.
+        identifier: Qualified name; of a temporary view just its name in the graph.
+        kind: `view` or `temporary_view`.
+        declaration: What the user wrote.
+    """
+
+    name: str
+    identifier: Identifier
+    kind: Literal["view", "temporary_view"]
+    declaration: Declaration
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Delta table that somebody else writes.
+
+    Args:
+        name: Declared name.
+        identifier: Qualified name.
+        declaration: What the user wrote.
+    """
+
+    name: str
+    identifier: Identifier
+    declaration: Declaration
+    kind: Literal["source"] = "source"
+
+
+Dataset = Table | View | Source
+
+
+@dataclass(frozen=True)
+class SqlReference:
+    """Where a SQL text names an input, in characters.
+
+    Args:
+        start: First character.
+        end: One past the last character.
+        identifier: The dataset.
+        needs_alias: The name the text uses for it, when it gives no alias of its own.
+    """
+
+    start: int
+    end: int
+    identifier: Identifier
+    needs_alias: str | None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The query that fills a table or defines a view.
+
+    Args:
+        name: Declared name of its target.
+        target: Qualified name of its target.
+        declaration: What the user wrote.
+        inputs: Parameter (or name in the SQL text) -> dataset, in order.
+        references: Where the SQL text names them; empty for functions.
+        outside: Tables that the SQL text reads and that are not of the pipeline.
+        catalog: Catalog in which unqualified names stand; None for the session's.
+        schema: Schema in which unqualified names stand.
+    """
+
+    name: str
+    target: Identifier
+    declaration: Declaration
+    inputs: Mapping[str, Identifier]
+    references: tuple[SqlReference, ...] = ()
+    outside: tuple[str, ...] = ()
+    catalog: str | None = None
+    schema: str = "default"
+
+    @property
+    def identifier(self) -> Identifier:
+        """The target's qualified name: a flow is found by it."""
+        return self.target
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A validated pipeline; built without a JVM.
+
+    Args:
+        tables: What the pipeline writes, in order of declaration.
+        views: Persisted and temporary views, in order of declaration.
+        flows: One per table and view.
+        order: Tables and views, every one after what it reads.
+        sources: Tables of others that it reads.
+        warnings: What is allowed but probably not meant.
+    """
+
+    tables: NamedSequence[Table]
+    views: NamedSequence[View]
+    flows: NamedSequence[Flow]
+    order: tuple[Identifier, ...]
+    sources: NamedSequence[Source]
+    warnings: tuple[str, ...] = ()
+    _by_identifier: Mapping[Identifier, Dataset] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, identifier: Identifier) -> Dataset:
+        return self._by_identifier[identifier]
+
+    def __contains__(self, identifier: Identifier) -> bool:
+        return identifier in self._by_identifier
+
+    @property
+    def persisted_views(self) -> tuple[View, ...]:
+        """Views that are published in the catalog."""
+        return tuple(view for view in self.views if view.kind == "view")
+
+    @property
+    def assets(self) -> tuple[Table | View, ...]:
+        """Tables and persisted views, every one after what it reads."""
+        datasets = (self._by_identifier[identifier] for identifier in self.order)
+        return tuple(
+            dataset
+            for dataset in datasets
+            if isinstance(dataset, Table) or (isinstance(dataset, View) and dataset.kind == "view")
+        )
+
+    def flow(self, identifier: Identifier) -> Flow:
+        """The flow that fills or defines a dataset."""
+        return self.flows[str(identifier)]
+
+    def inputs(self, identifier: Identifier) -> tuple[Identifier, ...]:
+        """Tables, persisted views and sources that a dataset reads, through temporary views."""
+        found: dict[Identifier, None] = {}
+        for upstream in self.flow(identifier).inputs.values():
+            dataset = self._by_identifier[upstream]
+            if isinstance(dataset, View) and dataset.kind == "temporary_view":
+                found.update(dict.fromkeys(self.inputs(upstream)))
+            else:
+                found[upstream] = None
+        return tuple(found)
+
+    def find(self, name: str) -> Table | View:
+        """The table or persisted view of a declared or qualified name.
+
+        Raises:
+            UnknownDatasetError: No such dataset; the nearest name is suggested.
+        """
+        for datasets in (self.tables, self.views):
+            if name in datasets and datasets[name].kind != "temporary_view":
+                return datasets[name]
+        known = [asset.name for asset in self.assets]
+        raise UnknownDatasetError(
+            f"{name!r} is not a table or view of the pipeline{suggestion(name, known)}"
+        )

@@ -1,0 +1,29 @@
+"""Suggestions for misspelt names."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name.
+
+    Args:
+        name: The unknown name.
+        known: Names that exist.
+
+    Returns:
+        `; did you mean 'x'?`, or a full stop and what exists.
+
+    Example:
+        >>> suggestion("flihgts", ["flights", "planes"])
+        "; did you mean 'flights'?"
+    """
+    names = sorted(set(known))
+    folded = {candidate.lower(): candidate for candidate in names}
+    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean {folded[close[0]]!r}?"
+    if not names:
+        return "; the pipeline declares nothing that could be read."
+    listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f". It has: {listed}."

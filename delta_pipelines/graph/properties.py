@@ -1,0 +1,39 @@
+"""Table properties that this framework reads: `pipelines.*`."""
+
+from collections.abc import Mapping
+
+from delta_pipelines.graph.names import suggestion
+
+RESET_ALLOWED = "pipelines.reset.allowed"
+KNOWN_PIPELINE_PROPERTIES = (RESET_ALLOWED,)
+RESERVED_PREFIX = "delta_pipelines."
+"""Properties with which the engine marks the tables it owns."""
+
+
+def property_problems(properties: Mapping[str, str]) -> list[str]:
+    """What is wrong with declared table properties, as sentences.
+
+    Args:
+        properties: As declared.
+
+    Example:
+        >>> property_problems({"pipelines.reset.allowd": "false"})
+        ["there is no property 'pipelines.reset.allowd'; did you mean 'pipelines.reset.allowed'?"]
+    """
+    problems = []
+    for key, value in properties.items():
+        lowered = key.lower()
+        if lowered.startswith("pipelines.") and key not in KNOWN_PIPELINE_PROPERTIES:
+            hint = suggestion(key, KNOWN_PIPELINE_PROPERTIES)
+            problems.append(f"there is no property {key!r}{hint}")
+        elif f"pipelines.{lowered}" in KNOWN_PIPELINE_PROPERTIES:
+            problems.append(f"property {key!r} means nothing; write 'pipelines.{lowered}'.")
+        elif lowered.startswith(RESERVED_PREFIX):
+            problems.append(
+                f"property {key!r} is reserved: the engine writes `{RESERVED_PREFIX}*`."
+            )
+        elif key == RESET_ALLOWED and value not in ("true", "false"):
+            problems.append(f"property {key!r} is 'true' or 'false', not {value!r}.")
+        elif not key or "\n" in key or "\x00" in key + value:
+            problems.append(f"property {key!r} has a name or value that no catalog can keep.")
+    return problems

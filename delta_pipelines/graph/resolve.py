@@ -1,0 +1,263 @@
+"""From declarations to a graph: names become identifiers, inputs become edges."""
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from delta_pipelines.declarations import Batch, Declaration
+from delta_pipelines.errors import (
+    CyclicDependencyError,
+    DeclarationError,
+    Problem,
+    UnknownDatasetError,
+)
+from delta_pipelines.graph.graph import Dataset, Flow, Graph, Source, SqlReference, Table, View
+from delta_pipelines.graph.names import suggestion
+from delta_pipelines.graph.order import cycles, topological_order
+from delta_pipelines.graph.sql_inputs import SqlProblem, TableName, table_names
+from delta_pipelines.graph.validate import declaration_problems, graph_problems, graph_warnings
+from delta_pipelines.identifiers import Identifier, name_problem, parse_identifier
+from delta_pipelines.named import NamedSequence
+
+if TYPE_CHECKING:
+    from delta_pipelines.pipeline import Pipeline
+
+SESSION_PARAMETER = "spark"
+"""The one parameter of a function that is no input: the Spark session."""
+
+
+def resolve(pipeline: "Pipeline") -> Graph:
+    """Resolve and check a pipeline's declarations.
+
+    Args:
+        pipeline: The declarations and the default catalog and schema.
+
+    Raises:
+        DeclarationError: With every problem; see `Pipeline.graph`.
+    """
+    problems = _pipeline_problems(pipeline)
+    datasets: dict[Identifier, Dataset] = {}
+    for declaration in pipeline.declarations:
+        problems += declaration_problems(declaration)
+        identifier = _identifier(pipeline, declaration)
+        if identifier is None:
+            continue
+        if identifier in datasets:
+            first = datasets[identifier].declaration.location
+            where = f" (first at {first})" if first else ""
+            text = f"{identifier} is declared twice{where}; every dataset has one declaration."
+            problems.append(Problem(text, declaration.name, declaration.location))
+            continue
+        datasets[identifier] = _dataset(declaration, identifier)
+
+    resolver = _Resolver(pipeline, datasets)
+    flows = [resolver.flow(d) for d in datasets.values() if not isinstance(d, Source)]
+    problems += resolver.problems
+    edges = {flow.target: tuple(flow.inputs.values()) for flow in flows}
+    circles = cycles(edges)
+    problems += [_cycle_problem(circle, datasets) for circle in circles]
+    problems += graph_problems(datasets, edges)
+    if problems:
+        raise _error(problems, bool(circles), resolver.unknown)
+
+    order = topological_order(edges)
+    return Graph(
+        tables=NamedSequence(d for d in datasets.values() if isinstance(d, Table)),
+        views=NamedSequence(d for d in datasets.values() if isinstance(d, View)),
+        sources=NamedSequence(d for d in datasets.values() if isinstance(d, Source)),
+        flows=NamedSequence(flows),
+        order=tuple(i for i in order if not isinstance(datasets[i], Source)),
+        warnings=graph_warnings(datasets, edges),
+        _by_identifier=datasets,
+    )
+
+
+def _error(problems: list[Problem], circular: bool, unknown: int) -> DeclarationError:
+    if circular and len(problems) == 1:
+        return CyclicDependencyError(problems)
+    if unknown == len(problems):
+        return UnknownDatasetError(problems)
+    return DeclarationError(problems)
+
+
+def _pipeline_problems(pipeline: "Pipeline") -> list[Problem]:
+    problems = []
+    for what, name in (("name", pipeline.name), ("schema", pipeline.schema)):
+        text = name_problem(name) or ("it has a dot." if "." in name else None)
+        if text:
+            problems.append(Problem(f"The pipeline's {what} {name!r} cannot be used: {text}"))
+    return problems
+
+
+def _identifier(pipeline: "Pipeline", declaration: Declaration) -> Identifier | None:
+    if name_problem(declaration.name) or (
+        declaration.schema is not None and name_problem(declaration.schema)
+    ):
+        return None
+    schema = declaration.schema or pipeline.schema
+    return parse_identifier(declaration.name, catalog=pipeline.catalog, schema=schema)
+
+
+def _dataset(declaration: Declaration, identifier: Identifier) -> Dataset:
+    match declaration.kind:
+        case "materialized_view" | "upsert":
+            return Table(declaration.name, identifier, declaration.kind, declaration)
+        case "view" | "temporary_view":
+            return View(declaration.name, identifier, declaration.kind, declaration)
+        case "source":
+            return Source(declaration.name, identifier, declaration)
+
+
+def _cycle_problem(circle: list[Identifier], datasets: Mapping[Identifier, Dataset]) -> Problem:
+    path = " -> ".join(datasets[i].name for i in [*circle, circle[0]])
+    declaration = datasets[circle[0]].declaration
+    text = f"datasets read each other in a circle: {path} (each reads the next)."
+    return Problem(text, declaration.name, declaration.location)
+
+
+class _Resolver:
+    """Finds the dataset that a parameter or a name in a SQL text means."""
+
+    def __init__(self, pipeline: "Pipeline", datasets: Mapping[Identifier, Dataset]) -> None:
+        self._pipeline = pipeline
+        self._datasets = datasets
+        self._by_name: dict[str, Identifier] = {}
+        self._by_last_part: dict[str, list[Identifier]] = {}
+        for identifier, dataset in datasets.items():
+            self._by_name[dataset.name.lower()] = identifier
+            self._by_last_part.setdefault(identifier.name, []).append(identifier)
+        self.problems: list[Problem] = []
+        self.unknown = 0
+
+    def flow(self, dataset: Dataset) -> Flow:
+        """The flow of a table or view; problems are collected."""
+        declaration = dataset.declaration
+        inputs: dict[str, Identifier] = {}
+        references: list[SqlReference] = []
+        outside: list[str] = []
+        if declaration.query is not None and declaration.query.sql is not None:
+            for table in self._tables_of(declaration, declaration.query.sql):
+                found = self._sql_input(declaration, table)
+                if found is None:
+                    outside.append(table.name)
+                    continue
+                inputs[table.name] = found
+                alias = None if table.alias else table.parts[-1]
+                references.append(SqlReference(table.start, table.end, found, alias))
+        else:
+            for parameter in self._parameters(declaration):
+                resolved = self._parameter_input(declaration, parameter)
+                if resolved is not None:
+                    inputs[parameter] = resolved
+        return Flow(
+            name=dataset.name,
+            target=dataset.identifier,
+            declaration=declaration,
+            inputs=inputs,
+            references=tuple(references),
+            outside=tuple(outside),
+            catalog=self._pipeline.catalog,
+            schema=self._pipeline.schema.lower(),
+        )
+
+    def _tables_of(self, declaration: Declaration, sql: str) -> Iterable[TableName]:
+        try:
+            tables = table_names(sql)
+        except SqlProblem as problem:
+            self._problem(declaration, str(problem))
+            return ()
+        named = {table.name.lower() for table in tables}
+        for bound in declaration.inputs:
+            if bound.lower() not in named:
+                self._problem(declaration, f"inputs binds {bound!r}, which the SQL never names.")
+        return tables
+
+    def _sql_input(self, declaration: Declaration, table: TableName) -> Identifier | None:
+        bindings = {name.lower(): bound for name, bound in declaration.inputs.items()}
+        bound = bindings.get(table.name.lower())
+        if bound is not None:
+            return self._dataset_named(declaration, _name(bound), f"inputs[{table.name!r}]")
+        found = self._lookup(table.name)
+        if found is None and len(table.parts) == 1:
+            self._unknown(
+                declaration,
+                f"the SQL reads {table.name!r}, which the pipeline does not declare",
+                table.name,
+                " A table of somebody else is read by its qualified name, or declared by source().",
+            )
+        return found
+
+    def _parameters(self, declaration: Declaration) -> list[str]:
+        function = declaration.query.function if declaration.query else None
+        if function is None:
+            return []
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):
+            self._problem(declaration, "the function's parameters cannot be read.")
+            return []
+        names = []
+        for parameter in parameters:
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                text = f"parameter *{parameter.name} names no input; list the inputs one by one."
+                self._problem(declaration, text)
+            elif parameter.kind is parameter.POSITIONAL_ONLY:
+                text = f"parameter {parameter.name!r} is positional-only; inputs go in by name."
+                self._problem(declaration, text)
+            elif parameter.name != SESSION_PARAMETER:
+                names.append(parameter.name)
+        for bound in declaration.inputs:
+            if bound == SESSION_PARAMETER:
+                self._problem(declaration, "`spark` is the session; it cannot be an input.")
+            elif bound not in names:
+                text = f"inputs binds {bound!r}, which is no parameter of the function"
+                self._problem(declaration, text + suggestion(bound, names))
+        return names
+
+    def _parameter_input(self, declaration: Declaration, parameter: str) -> Identifier | None:
+        bound = declaration.inputs.get(parameter)
+        if bound is not None:
+            return self._dataset_named(declaration, _name(bound), f"inputs[{parameter!r}]")
+        found = self._lookup(parameter)
+        if found is not None:
+            return found
+        candidates = self._by_last_part.get(parameter.lower(), [])
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            listed = ", ".join(str(candidate) for candidate in candidates)
+            text = f"parameter {parameter!r} may mean {listed}; bind one by inputs={{...}}."
+            self._problem(declaration, text)
+            return None
+        text = f"parameter {parameter!r} is no dataset of the pipeline"
+        self._unknown(declaration, text, parameter)
+        return None
+
+    def _dataset_named(self, declaration: Declaration, name: str, what: str) -> Identifier | None:
+        found = self._lookup(name)
+        if found is None:
+            text = f"{what} is {name!r}, which the pipeline does not declare"
+            self._unknown(declaration, text, name)
+        return found
+
+    def _lookup(self, name: str) -> Identifier | None:
+        if name.lower() in self._by_name:
+            return self._by_name[name.lower()]
+        if name_problem(name):
+            return None
+        identifier = parse_identifier(
+            name, catalog=self._pipeline.catalog, schema=self._pipeline.schema
+        )
+        return identifier if identifier in self._datasets else None
+
+    def _unknown(self, declaration: Declaration, text: str, name: str, more: str = "") -> None:
+        known = [d.name for d in self._datasets.values() if d.declaration is not declaration]
+        self.unknown += 1
+        self._problem(declaration, text + suggestion(name, known) + more)
+
+    def _problem(self, declaration: Declaration, text: str) -> None:
+        self.problems.append(Problem(text, declaration.name, declaration.location))
+
+
+def _name(bound: str | Batch) -> str:
+    return bound.name if isinstance(bound, Batch) else bound

@@ -1,0 +1,110 @@
+"""What is wrong with a pipeline, told without a JVM."""
+
+from collections.abc import Mapping
+
+from delta_pipelines.declarations import Declaration
+from delta_pipelines.errors import Problem
+from delta_pipelines.graph.graph import Dataset, View
+from delta_pipelines.graph.order import Edges
+from delta_pipelines.graph.properties import property_problems
+from delta_pipelines.identifiers import Identifier, name_problem
+
+RESERVED_NAMES = {"spark": "a parameter `spark` is the session, so nothing could read it"}
+RESERVED_NAME_PREFIX = "__dp_"
+
+
+def declaration_problems(declaration: Declaration) -> list[Problem]:
+    """Problems of one declaration by itself.
+
+    Args:
+        declaration: The dataset.
+    """
+    texts = [*_name_problems(declaration), *_layout_problems(declaration)]
+    texts += property_problems(declaration.table_properties)
+    if declaration.upsert is not None:
+        texts += _key_problems(declaration.upsert.keys)
+    return [Problem(text, declaration.name, declaration.location) for text in texts]
+
+
+def graph_problems(datasets: Mapping[Identifier, Dataset], edges: Edges) -> list[Problem]:
+    """Problems between datasets whose names are resolved.
+
+    Args:
+        datasets: Every dataset.
+        edges: Dataset -> what it reads.
+    """
+    problems = []
+    for identifier, inputs in edges.items():
+        reader = datasets[identifier]
+        if reader.kind != "view":
+            continue
+        for upstream in inputs:
+            if datasets[upstream].kind == "temporary_view":
+                text = (
+                    f"a persisted view cannot read the temporary view "
+                    f"{datasets[upstream].name!r}, which no other session knows; "
+                    f"make that one a view() or a materialized_view()."
+                )
+                problems.append(Problem(text, reader.name, reader.declaration.location))
+    return problems
+
+
+def graph_warnings(datasets: Mapping[Identifier, Dataset], edges: Edges) -> tuple[str, ...]:
+    """What is allowed but probably not meant, as sentences.
+
+    Args:
+        datasets: Every dataset.
+        edges: Dataset -> what it reads.
+    """
+    read = {upstream for inputs in edges.values() for upstream in inputs}
+    return tuple(
+        str(
+            Problem(
+                "no dataset reads this temporary view, so it does nothing.",
+                dataset.name,
+                dataset.declaration.location,
+            )
+        )
+        for identifier, dataset in datasets.items()
+        if isinstance(dataset, View) and dataset.kind == "temporary_view" and identifier not in read
+    )
+
+
+def _name_problems(declaration: Declaration) -> list[str]:
+    texts = []
+    for name in (declaration.name, declaration.schema):
+        text = name_problem(name) if name is not None else None
+        if text:
+            texts.append(text)
+    if declaration.schema is not None and "." in declaration.schema + declaration.name:
+        texts.append("give the schema in the name or by schema=, not both, and without dots.")
+    last = declaration.name.rpartition(".")[2].lower()
+    if last in RESERVED_NAMES:
+        texts.append(f"the name {last!r} is reserved: {RESERVED_NAMES[last]}.")
+    if last.startswith(RESERVED_NAME_PREFIX):
+        texts.append(f"names that begin with {RESERVED_NAME_PREFIX!r} are the engine's own.")
+    return texts
+
+
+def _layout_problems(declaration: Declaration) -> list[str]:
+    texts = []
+    if declaration.partition_cols and declaration.cluster_by:
+        texts.append("a table is laid out by partition_cols or by cluster_by, not by both.")
+    for what, columns in (
+        ("partition_cols", declaration.partition_cols),
+        ("cluster_by", declaration.cluster_by),
+    ):
+        texts += _repeated(what, columns)
+    return texts
+
+
+def _key_problems(keys: tuple[str, ...]) -> list[str]:
+    if not keys:
+        return ["an upsert needs keys: the columns that identify a row."]
+    return _repeated("keys", keys)
+
+
+def _repeated(what: str, columns: tuple[str, ...]) -> list[str]:
+    folded = [column.lower() for column in columns]
+    repeated = sorted({column for column in columns if folded.count(column.lower()) > 1})
+    return [f"{what} names {', '.join(map(repr, repeated))} more than once."] if repeated else []

@@ -1,0 +1,87 @@
+"""Names of tables and views: `t`, `schema.t` or `catalog.schema.t`.
+
+The session catalog accepts letters, digits and `_` and folds case (Spark: `SessionCatalog`), so a
+name is checked and folded here, before any SQL sees it.
+"""
+
+import re
+from dataclasses import dataclass
+
+_PART = re.compile(r"[A-Za-z0-9_]+")
+MAX_PART_LENGTH = 128
+"""Hive's metastore keeps table and schema names in VARCHAR(128)."""
+
+
+@dataclass(frozen=True, order=True)
+class Identifier:
+    """A table or view in a catalog; parts are folded to lower case.
+
+    Args:
+        catalog: Catalog, None for the session's current one.
+        schema: Schema (database).
+        name: Table or view.
+
+    Example:
+        >>> str(Identifier(None, "aviation", "flights"))
+        'aviation.flights'
+    """
+
+    catalog: str | None
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The qualified name's parts, without the catalog when there is none."""
+        named = (self.catalog, self.schema, self.name)
+        return tuple(part for part in named if part is not None)
+
+    @property
+    def quoted(self) -> str:
+        """The name as SQL text: each part in backticks."""
+        return ".".join(f"`{part.replace('`', '``')}`" for part in self.parts)
+
+
+def name_problem(name: str) -> str | None:
+    """Say what is wrong with a declared name, or None.
+
+    Args:
+        name: `t`, `schema.t` or `catalog.schema.t`.
+    """
+    parts = name.split(".")
+    if len(parts) > 3:
+        return f"{name!r} has {len(parts)} parts; a name is t, schema.t or catalog.schema.t."
+    for part in parts:
+        if not _PART.fullmatch(part):
+            return (
+                f"{name!r} is not a name that the catalog accepts: "
+                "use letters, digits and `_` (columns may be named anything)."
+            )
+        if len(part) > MAX_PART_LENGTH:
+            return (
+                f"{part[:20]!r}... is {len(part)} characters long; the most is {MAX_PART_LENGTH}."
+            )
+    return None
+
+
+def parse_identifier(name: str, *, catalog: str | None, schema: str) -> Identifier:
+    """Qualify a declared name with a pipeline's default catalog and schema.
+
+    Args:
+        name: A name without problems (`name_problem` returned None).
+        catalog: Default catalog, None for the session's current one.
+        schema: Default schema.
+
+    Example:
+        >>> str(parse_identifier("raw.Flights", catalog=None, schema="aviation"))
+        'raw.flights'
+    """
+    parts = [part.lower() for part in name.split(".")]
+    if len(parts) == 1:
+        parts = [schema.lower(), *parts]
+    if len(parts) == 2:
+        return Identifier(catalog.lower() if catalog else None, parts[0], parts[1])
+    return Identifier(parts[0], parts[1], parts[2])

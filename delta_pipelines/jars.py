@@ -1,0 +1,151 @@
+"""Which jars a session needs, and whether Ivy has them already."""
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+DELTA_VERSION = "4.4.0"
+SPARK_LINE = "4.2"
+SCALA_VERSION = "2.13"
+
+
+@dataclass(frozen=True)
+class Jar:
+    """A jar by its Maven coordinates.
+
+    Example:
+        >>> Jar("io.delta", "delta-storage", "4.4.0").coordinates
+        'io.delta:delta-storage:4.4.0'
+    """
+
+    group: str
+    module: str
+    version: str
+
+    @property
+    def coordinates(self) -> str:
+        """The form that `spark.jars.packages` takes."""
+        return f"{self.group}:{self.module}:{self.version}"
+
+    @property
+    def file_name(self) -> str:
+        """The name under which Spark keeps the jar in Ivy's `jars` folder."""
+        return f"{self.group}_{self.module}-{self.version}.jar"
+
+
+DELTA = Jar("io.delta", f"delta-spark_{SPARK_LINE}_{SCALA_VERSION}", DELTA_VERSION)
+DELTA_JARS = (
+    DELTA,
+    Jar("io.delta", "delta-storage", DELTA_VERSION),
+    Jar("io.delta", "delta-kernel-api", DELTA_VERSION),
+    Jar("io.delta", "delta-kernel-defaults", DELTA_VERSION),
+)
+"""All that a Delta session needs beside what PySpark ships."""
+
+SHIPPED_BY_SPARK = (
+    "com.fasterxml.jackson.core:jackson-annotations",
+    "com.fasterxml.jackson.core:jackson-core",
+    "com.fasterxml.jackson.core:jackson-databind",
+    "com.github.luben:zstd-jni",
+    "com.google.code.findbugs:jsr305",
+    "commons-pool:commons-pool",
+    "io.airlift:aircompressor",
+    "org.apache.hadoop:hadoop-client-api",
+    "org.apache.hadoop:hadoop-client-runtime",
+    "org.apache.logging.log4j:log4j-api",
+    "org.apache.logging.log4j:log4j-core",
+    "org.apache.logging.log4j:log4j-slf4j2-impl",
+    "org.apache.parquet:parquet-column",
+    "org.apache.parquet:parquet-common",
+    "org.apache.parquet:parquet-encoding",
+    "org.apache.parquet:parquet-format-structures",
+    "org.apache.parquet:parquet-hadoop",
+    "org.apache.parquet:parquet-jackson",
+    "org.locationtech.jts:jts-core",
+    "org.roaringbitmap:RoaringBitmap",
+    "org.slf4j:slf4j-api",
+    "org.xerial.snappy:snappy-java",
+)
+"""Dependencies of Delta that stand in PySpark's own `jars` folder, whose versions win anyway."""
+
+UNUSED_BY_DELTA = (
+    "com.fasterxml.jackson.datatype:jackson-datatype-jdk8",
+    "commons-logging:commons-logging",
+    "io.delta:delta-kernel-unitycatalog",
+    "io.unitycatalog:unitycatalog-client",
+    "io.unitycatalog:unitycatalog-hadoop",
+    "javax.annotation:javax.annotation-api",
+    "org.roaringbitmap:shims",
+)
+"""Dependencies of Delta that only Unity Catalog reads; another package may need them."""
+
+
+def default_ivy_home() -> Path:
+    """Folder in which Spark 4.2 keeps downloaded jars when `spark.jars.ivy` is not set."""
+    return Path.home() / ".ivy2.5.2"
+
+
+def cached_delta_jars(ivy_home: Path) -> tuple[Path, ...] | None:
+    """Find Delta's jars among those that Ivy has downloaded.
+
+    Args:
+        ivy_home: Ivy's folder, the value of `spark.jars.ivy`.
+
+    Returns:
+        The jars' paths; None when one is missing or was cut off while it was written.
+
+    Example:
+        >>> cached_delta_jars(Path("no-such-folder")) is None
+        True
+    """
+    paths = tuple(ivy_home / "jars" / jar.file_name for jar in DELTA_JARS)
+    return paths if all(zipfile.is_zipfile(path) for path in paths) else None
+
+
+def jar_settings(extra: Mapping[str, str]) -> dict[str, str]:
+    """Decide how a session gets Delta's jars, beside the jars that the user asked for.
+
+    Cached jars are handed over as files, which spares each start an Ivy resolution. The
+    exclusions of a first download hold for the user's packages too, so only what Spark ships is
+    excluded when there are any.
+
+    Args:
+        extra: The user's own settings; `spark.jars`, `spark.jars.packages`, `spark.jars.excludes`
+            and `spark.jars.ivy` are read. Jars of Delta among them are left as they are.
+
+    Returns:
+        Settings that replace the user's entries of the same names; empty when the user brings
+        Delta's jars.
+
+    Example:
+        >>> jar_settings({"spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0"})
+        {}
+    """
+    jars = entries(extra.get("spark.jars"))
+    packages = entries(extra.get("spark.jars.packages"))
+    if any(DELTA.module in entry for entry in (*jars, *packages)):
+        return {}
+    ivy_home = Path(extra.get("spark.jars.ivy") or default_ivy_home()).expanduser().absolute()
+    cached = cached_delta_jars(ivy_home)
+    if cached is not None and "," not in str(ivy_home):
+        return {"spark.jars": ",".join([*jars, *map(str, cached)])}
+    excludes = [*entries(extra.get("spark.jars.excludes")), *SHIPPED_BY_SPARK]
+    if not packages:
+        excludes += UNUSED_BY_DELTA
+    return {
+        "spark.jars.packages": ",".join([*packages, DELTA.coordinates]),
+        "spark.jars.excludes": ",".join(excludes),
+        # Java's idea of the home folder may differ from Python's (HOME is not what it asks).
+        "spark.jars.ivy": str(ivy_home),
+    }
+
+
+def entries(text: str | None) -> list[str]:
+    """Split a comma-separated setting of Spark.
+
+    Example:
+        >>> entries("a, b,,")
+        ['a', 'b']
+    """
+    return [entry.strip() for entry in (text or "").split(",") if entry.strip()]

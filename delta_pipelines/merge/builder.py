@@ -1,0 +1,249 @@
+"""The fluent way to say what a merge does."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from delta_pipelines.merge.choice import check_executor
+from delta_pipelines.merge.clauses import (
+    Assignments,
+    Clause,
+    Expression,
+    MatchedDelete,
+    MatchedUpdate,
+    NotMatchedBySourceDelete,
+    NotMatchedBySourceUpdate,
+    NotMatchedInsert,
+)
+from delta_pipelines.merge.result import MergeResult
+from delta_pipelines.merge.spec import MergeSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, eq=False)
+class MergeBuilder:
+    """A merge that is being described; made by `merge_into`.
+
+    A builder never changes: every method returns a new one, so a common beginning can be kept and
+    continued in several ways. Nothing is read or written before `execute`.
+
+    Args:
+        spark: The session that runs the merge.
+        spec: What was said so far.
+    """
+
+    spark: "SparkSession"
+    spec: MergeSpec
+
+    def when_matched_update_all(
+        self, condition: Expression | None = None, *, skip_unchanged: bool = False
+    ) -> "MergeBuilder":
+        """Set every column of a matched target row to the source's column of the same name.
+
+        Args:
+            condition: Only for pairs of rows for which this is true; sees both rows.
+            skip_unchanged: Do not write rows whose columns are all NULL-safely equal (`<=>`: NULL
+                equals NULL, NaN equals NaN, -0.0 equals 0.0) to what is there. Source rows that
+                would change nothing are dropped before the merge, inside its transaction, so
+                `numSourceRows` does not count them, and a merge that has nothing to do makes
+                no commit. Rows that share their key with another source row stay, so that
+                Delta still refuses ambiguous matches. Columns of a type that Spark cannot compare
+                (a map, a variant) count as changed. With a NOT MATCHED BY SOURCE clause, or without
+                an equality in ON, the rows stay and a condition keeps them from being written; the
+                commit may then be made although nothing changed. The result's `executor_reason`
+                says when that was so.
+
+        Example:
+            >>> merge_into(spark, "air.airports", new, "t.icao = s.icao").when_matched_update_all(
+            ...     "s.seen_on > t.seen_on", skip_unchanged=True
+            ... ).execute()
+        """
+        return self._with(MatchedUpdate(condition, skip_unchanged=skip_unchanged))
+
+    def when_matched_update(
+        self,
+        *,
+        set: Assignments,
+        condition: Expression | None = None,
+    ) -> "MergeBuilder":
+        """Set some columns of a matched target row; the others keep their values.
+
+        Args:
+            set: Target column to new value. `a.b` is the field `b` of the struct `a`.
+            condition: Only for pairs of rows for which this is true; sees both rows.
+
+        Example:
+            >>> merge_into(spark, "air.airports", new, "t.icao = s.icao").when_matched_update(
+            ...     set={"name": "s.name", "changes": "t.changes + 1"}, condition="t.name <> s.name"
+            ... ).execute()
+        """
+        return self._with(MatchedUpdate(condition, set))
+
+    def when_matched_delete(self, condition: Expression | None = None) -> "MergeBuilder":
+        """Delete a matched target row.
+
+        Args:
+            condition: Only for pairs of rows for which this is true; sees both rows.
+
+        Example:
+            >>> merge_into(spark, "air.airports", new, "t.icao = s.icao").when_matched_delete(
+            ...     "s.closed"
+            ... ).execute()
+        """
+        return self._with(MatchedDelete(condition))
+
+    def when_not_matched_insert_all(self, condition: Expression | None = None) -> "MergeBuilder":
+        """Insert a source row that matches no target row, column by column of the same name.
+
+        Args:
+            condition: Only for source rows for which this is true; sees the source row.
+
+        Example:
+            >>> merge_into(
+            ...     spark, "air.airports", new, "t.icao = s.icao"
+            ... ).when_not_matched_insert_all("not s.closed").execute()
+        """
+        return self._with(NotMatchedInsert(condition))
+
+    def when_not_matched_insert(
+        self, *, values: Assignments, condition: Expression | None = None
+    ) -> "MergeBuilder":
+        """Insert a row made from a source row that matches no target row.
+
+        Args:
+            values: Target column to value; a column that is left out gets its default, else NULL.
+            condition: Only for source rows for which this is true; sees the source row.
+
+        Example:
+            >>> merge_into(spark, "air.airports", new, "t.icao = s.icao").when_not_matched_insert(
+            ...     values={"icao": "s.icao", "changes": "0"}
+            ... ).execute()
+        """
+        return self._with(NotMatchedInsert(condition, values))
+
+    def when_not_matched_by_source_update(
+        self,
+        *,
+        set: Assignments,
+        condition: Expression | None = None,
+    ) -> "MergeBuilder":
+        """Set some columns of a target row that no source row matches.
+
+        Args:
+            set: Target column to new value; sees the target row.
+            condition: Only for target rows for which this is true; sees the target row.
+
+        Example:
+            >>> merge_into(
+            ...     spark, "air.airports", new, "t.icao = s.icao"
+            ... ).when_not_matched_by_source_update(set={"closed": "true"}).execute()
+        """
+        return self._with(NotMatchedBySourceUpdate(set, condition))
+
+    def when_not_matched_by_source_delete(
+        self, condition: Expression | None = None
+    ) -> "MergeBuilder":
+        """Delete a target row that no source row matches.
+
+        Args:
+            condition: Only for target rows for which this is true; without one, an empty source
+                empties the target.
+
+        Example:
+            >>> merge_into(
+            ...     spark, "air.airports", new, "t.icao = s.icao"
+            ... ).when_not_matched_by_source_delete("t.country = 'IS'").execute()
+        """
+        return self._with(NotMatchedBySourceDelete(condition))
+
+    def with_schema_evolution(self) -> "MergeBuilder":
+        """Let source columns that the target lacks join its schema when a clause assigns them.
+
+        Example:
+            >>> merge_into(spark, "air.airports", new, "t.icao = s.icao").with_schema_evolution(
+            ... ).when_matched_update_all().execute()
+        """
+        return MergeBuilder(self.spark, replace(self.spec, schema_evolution=True))
+
+    def execute(self) -> MergeResult:
+        """Run the merge as one commit, again on the latest snapshot after a conflict.
+
+        Returns:
+            What was committed, or a result whose version is None when there was nothing to do.
+
+        Raises:
+            MergeError: The clauses are wrong, the target is not a Delta table, or Delta refused or
+                failed; the target is as it was before. `transient` says whether
+                running it again can help.
+
+        Example:
+            >>> merge_into(spark, "air.airports", new, "t.icao = s.icao").when_matched_update_all(
+            ... ).when_not_matched_insert_all().execute().metrics["numTargetRowsInserted"]
+            3
+        """
+        from delta_pipelines.merge.command import MergeCommand
+
+        return MergeCommand(self.spark, self.spec).run()
+
+    def _with(self, clause: Clause) -> "MergeBuilder":
+        return MergeBuilder(self.spark, replace(self.spec, clauses=(*self.spec.clauses, clause)))
+
+
+def merge_into(
+    spark: "SparkSession",
+    target: str,
+    source: "DataFrame",
+    on: Expression,
+    *,
+    target_alias: str = "t",
+    source_alias: str = "s",
+    executor: str = "auto",
+    user_metadata: Mapping[str, object] | None = None,
+) -> MergeBuilder:
+    """Begin a merge of a source's rows into a Delta table.
+
+    Args:
+        spark: A classic session with Delta's extension and catalog.
+        target: A path if it holds "/", else the name of a table.
+        source: The rows to merge.
+        on: When a source row matches a target row: SQL text or a Column.
+        target_alias: How conditions and values name the target's columns.
+        source_alias: How conditions and values name the source's columns.
+        executor: `auto`, `native`, `classic` or `insert_only`; one that does not apply is replaced
+            by `native`, and the result's `executor_reason` says why.
+        user_metadata: For the engine's own flows: keys that join the commit's user metadata. The
+            commit's `userMetadata` is one JSON object: these keys, the text of the session's
+            `spark.databricks.delta.commitInfo.userMetadata` under `user_metadata`, and
+            the merge's own mark under `merge_token`.
+
+    Returns:
+        A builder; add at least one clause and call `execute`.
+
+    Raises:
+        MergeError: There is no executor of this name.
+
+    Example:
+        >>> result = (
+        ...     merge_into(spark, "air.airports", new_airports, "t.icao = s.icao")
+        ...     .when_matched_update_all(skip_unchanged=True)
+        ...     .when_not_matched_insert_all()
+        ...     .execute()
+        ... )
+        >>> result.version, result.metrics["numTargetRowsUpdated"]
+        (7, 12)
+    """
+    check_executor(executor, target)
+    return MergeBuilder(
+        spark,
+        MergeSpec(
+            target=target,
+            source=source,
+            on=on,
+            target_alias=target_alias,
+            source_alias=source_alias,
+            executor=executor,
+            user_metadata=user_metadata,
+        ),
+    )

@@ -1,0 +1,163 @@
+"""Whether an update would change a row, as SQL over target and source.
+
+Pure text from two schemas. Two values are equal when `<=>` says so after the source's value is cast
+to the target's type, as the update itself would do it: NULL equals NULL, NaN equals NaN, -0.0
+equals 0.0. A type that cannot be compared makes every row count as changed.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import types as T
+from sqlglot import exp
+
+_ATOMIC = (
+    T.BooleanType,
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.FloatType,
+    T.DoubleType,
+    T.DecimalType,
+    T.StringType,
+    T.BinaryType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+    T.DayTimeIntervalType,
+    T.YearMonthIntervalType,
+    T.NullType,
+)
+_BINARY_COLLATION = T.StringType().collation
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How to tell an unchanged row.
+
+    Args:
+        sql: True for a pair of rows whose update would change nothing, never NULL; None
+            when some column cannot be compared.
+        incomparable: Columns whose types cannot be compared, as `name type`.
+    """
+
+    sql: str | None
+    incomparable: tuple[str, ...] = ()
+
+
+def quoted(*parts: str) -> str:
+    """A column path as SQL: each part in backticks.
+
+    Example:
+        >>> quoted("t", "a.b")
+        '`t`.`a.b`'
+    """
+    return ".".join(exp.to_identifier(part, quoted=True).sql(dialect="spark") for part in parts)
+
+
+def compare_rows(
+    target: T.StructType,
+    source: T.StructType,
+    *,
+    target_alias: str,
+    source_alias: str,
+    schema_evolution: bool,
+    case_sensitive: bool = False,
+) -> Comparison:
+    """Compose the test for rows that `UPDATE SET *` would leave as they are.
+
+    Args:
+        target: The target's schema.
+        source: The source's schema.
+        target_alias: How the SQL names the target.
+        source_alias: How the SQL names the source.
+        schema_evolution: Columns that the target lacks are added; a row that has a value
+            there is changed.
+        case_sensitive: The session's `spark.sql.caseSensitive`.
+
+    Example:
+        >>> schema = T.StructType().add("id", "int")
+        >>> compare_rows(schema, schema, target_alias="t", source_alias="s",
+        ...              schema_evolution=False).sql
+        '`t`.`id` <=> `s`.`id`'
+    """
+
+    def fold(name: str) -> str:
+        return name if case_sensitive else name.lower()
+
+    sources = {fold(field.name): field for field in source}
+    tests: list[str] = []
+    incomparable: list[str] = []
+    for field in target:
+        given = sources.pop(fold(field.name), None)
+        if given is None:
+            continue
+        left, right = quoted(target_alias, field.name), quoted(source_alias, given.name)
+        test = _equal(left, field.dataType, right, given.dataType)
+        if test is None:
+            incomparable.append(f"{field.name} {field.dataType.simpleString()}")
+        else:
+            tests.append(test)
+    if schema_evolution:
+        tests += [f"{quoted(source_alias, field.name)} IS NULL" for field in sources.values()]
+    if incomparable:
+        return Comparison(None, tuple(incomparable))
+    return Comparison(" AND ".join(tests) or "true")
+
+
+def _equal(left: str, target: T.DataType, right: str, source: T.DataType) -> str | None:
+    if _comparable(target) and _same(target, source):
+        return f"{left} <=> {right}"
+    if isinstance(target, T.StructType) and isinstance(source, T.StructType):
+        return _equal_structs(left, target, right, source)
+    if not (isinstance(target, _ATOMIC) and isinstance(source, _ATOMIC)):
+        return None
+    cast = f"try_cast({right} AS {_type_sql(target)})"
+    if isinstance(target, T.StringType) and target.collation != _BINARY_COLLATION:
+        # Under a collation 'a' <=> 'A' can be true, but the update would change the bytes.
+        return f"CAST({left} AS BINARY) <=> CAST(CAST({right} AS STRING) AS BINARY)"
+    return f"({left} <=> {cast} AND ({left} IS NULL) = ({right} IS NULL))"
+
+
+def _equal_structs(left: str, target: T.StructType, right: str, source: T.StructType) -> str | None:
+    sources = {field.name.lower(): field for field in source}
+    if sorted(sources) != sorted(field.name.lower() for field in target):
+        return None
+    tests = []
+    for field in target:
+        given = sources[field.name.lower()]
+        test = _equal(
+            f"{left}.{quoted(field.name)}",
+            field.dataType,
+            f"{right}.{quoted(given.name)}",
+            given.dataType,
+        )
+        if test is None:
+            return None
+        tests.append(test)
+    return f"(({left} IS NULL) = ({right} IS NULL) AND {' AND '.join(tests)})"
+
+
+def _comparable(kind: T.DataType) -> bool:
+    if isinstance(kind, T.StructType):
+        return all(_comparable(field.dataType) for field in kind)
+    if isinstance(kind, T.ArrayType):
+        return _comparable(kind.elementType)
+    if isinstance(kind, T.StringType):
+        return kind.collation == _BINARY_COLLATION
+    return isinstance(kind, _ATOMIC)
+
+
+def _same(left: T.DataType, right: T.DataType) -> bool:
+    if isinstance(left, T.StructType) and isinstance(right, T.StructType):
+        return left.names == right.names and all(
+            _same(a.dataType, b.dataType) for a, b in zip(left, right, strict=True)
+        )
+    if isinstance(left, T.ArrayType) and isinstance(right, T.ArrayType):
+        return _same(left.elementType, right.elementType)
+    return left == right
+
+
+def _type_sql(kind: T.DataType) -> str:
+    # VARCHAR and CHAR are strings with a length that Delta checks when it writes.
+    return "string" if isinstance(kind, T.StringType) else kind.simpleString()

@@ -1,0 +1,90 @@
+"""What Delta's MERGE raises, and whether running the merge again helps."""
+
+import re
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from delta_pipelines.delta.spark_errors import conflict_class, explain
+from delta_pipelines.errors import MergeError
+
+SPARK_FAILURES = (PySparkException, Py4JError)
+"""What a merge can raise for which the target is to be named."""
+
+_MULTIPLE_MATCHES = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+_CONFLICTS = (
+    "ConcurrentAppendException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentWriteException",
+    "MetadataChangedException",
+)
+_OVERTAKEN = (
+    "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+    "DELTA_METADATA_CHANGED",
+    "DELTA_MERGE_SOURCE_CACHED_DURING_EXECUTION",
+)
+_RETRY_LATER = ("DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",)
+_CONDITION = re.compile(r"\[(?P<name>[A-Z0-9_.]+)\]")
+
+
+def was_overtaken(exc: BaseException) -> bool:
+    """True when another writer came first and the merge can run again on the latest snapshot."""
+    if not isinstance(exc, SPARK_FAILURES):
+        return False
+    return conflict_class(_original(exc)) in _CONFLICTS or error_class(exc) in _OVERTAKEN
+
+
+def is_ambiguous(exc: BaseException) -> bool:
+    """True when several source rows match one target row."""
+    return error_class(exc) == _MULTIPLE_MATCHES
+
+
+def error_class(exc: BaseException) -> str | None:
+    """The error class of a Spark failure, such as `DELTA_MERGE_UNRESOLVED_EXPRESSION`."""
+    found = _CONDITION.search(_told(exc))
+    return found["name"] if found else None
+
+
+def merge_failure(exc: BaseException, target: str, *, attempts: int, hint: str = "") -> MergeError:
+    """Turn what Delta's MERGE raised into an error that names the target.
+
+    Args:
+        exc: An exception of Spark, Delta or py4j.
+        target: The merge's target.
+        attempts: How often the merge ran.
+        hint: A sentence to add.
+
+    Returns:
+        An error whose cause is `exc`, with Delta's error class in its message.
+    """
+    text, condition, overtaken = _told(exc), error_class(exc), was_overtaken(exc)
+    if overtaken:
+        times = "once" if attempts == 1 else f"{attempts} times"
+        text = (
+            f"the merge was overtaken by other writers {times} and wrote nothing; run it again "
+            f"when they are done. Delta says: {text}"
+        )
+    elif condition == _MULTIPLE_MATCHES:
+        text = (
+            f"[{condition}] several source rows match one target row, so it is ambiguous which of "
+            "them is to change it; nothing was written."
+        )
+    retry_helps = explain(_original(exc), target).transient or condition in _RETRY_LATER
+    error = MergeError(
+        f"{text} {hint}".rstrip(), dataset=target, transient=overtaken or retry_helps
+    )
+    error.__cause__ = exc
+    return error
+
+
+def _told(exc: BaseException) -> str:
+    return str(explain(_original(exc), "")).removeprefix(": ")
+
+
+def _original(exc: BaseException) -> BaseException:
+    # PySpark fails while it converts some of Delta's errors, because it looks their classes up
+    # among Spark's own; the error that matters is then only the context of that failure.
+    while isinstance(exc, Py4JJavaError) and isinstance(exc.__context__, Py4JJavaError):
+        exc = exc.__context__
+    return exc

@@ -1,0 +1,30 @@
+"""What a merge did."""
+
+from dataclasses import dataclass
+
+from delta_pipelines.merge.source import MaterializeSourceReason
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """What a merge did.
+
+    Args:
+        version: Delta version that the merge committed; None when there was nothing to do and
+            no commit was made.
+        metrics: Counts and durations by Delta's own names, as in the commit's
+            `operationMetrics` (`numSourceRows`, `numTargetRowsInserted`, `executionTimeMs` in
+            milliseconds, ...). Without a commit only the three counts of changed rows, all 0.
+        executor: `native`, Delta's own MERGE.
+        executor_reason: Why this executor ran, and what became of `skip_unchanged`.
+        materialize_source_reason: Why Delta did or did not fix the source's rows before
+            reading them twice, in Delta's own words.
+        attempts: How often the merge ran, 1 without a conflict.
+    """
+
+    version: int | None
+    metrics: dict[str, int]
+    executor: str
+    executor_reason: str
+    materialize_source_reason: MaterializeSourceReason
+    attempts: int

@@ -1,0 +1,47 @@
+"""What a merge is to do: everything the fluent builder collected, as one value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from delta_pipelines.merge.clauses import Clause, ClauseKind, Expression, MatchedUpdate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class MergeSpec:
+    """One merge, before it is checked.
+
+    Args:
+        target: A path if it holds "/", else a name that the catalog knows.
+        source: Rows to merge in.
+        on: When a source row matches a target row.
+        target_alias: How expressions name the target.
+        source_alias: How expressions name the source.
+        executor: The executor asked for.
+        clauses: In the order in which they were added.
+        schema_evolution: New source columns that are assigned to join the target's schema.
+        user_metadata: Facts for the commit's user metadata, JSON-serialisable.
+    """
+
+    target: str
+    source: "DataFrame"
+    on: Expression
+    target_alias: str = "t"
+    source_alias: str = "s"
+    executor: str = "auto"
+    clauses: tuple[Clause, ...] = ()
+    schema_evolution: bool = False
+    user_metadata: Mapping[str, object] | None = None
+
+    @property
+    def skips_unchanged(self) -> bool:
+        """True when some clause is to leave equal rows alone."""
+        return any(isinstance(c, MatchedUpdate) and c.skip_unchanged for c in self.clauses)
+
+    @property
+    def has_not_matched_by_source(self) -> bool:
+        """True when target rows without a source row are acted on."""
+        return any(c.kind is ClauseKind.NOT_MATCHED_BY_SOURCE for c in self.clauses)

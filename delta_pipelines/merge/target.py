@@ -1,0 +1,59 @@
+"""Opening a merge's target: a Delta table by name or by path."""
+
+from delta.tables import DeltaTable
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from delta_pipelines.errors import MergeError
+
+
+def open_target(spark: SparkSession, target: str) -> DeltaTable:
+    """Open a merge's target.
+
+    Args:
+        spark: The session that will run the merge.
+        target: A path if it holds "/", else a name.
+
+    Raises:
+        MergeError: Nothing is there, it is a view, or it is not a Delta table.
+    """
+    if "/" in target:
+        return _open_path(spark, target)
+    try:
+        found = spark.catalog.getTable(target)
+    except AnalysisException as exc:
+        raise MergeError(
+            f"cannot merge into it, because there is no such table ({_condition(exc)}). Create it "
+            f"first, or qualify its name: the current schema is {spark.catalog.currentDatabase()}.",
+            dataset=target,
+        ) from exc
+    if found.isTemporary or found.tableType == "VIEW":
+        kind = "temporary view" if found.isTemporary else "view"
+        raise MergeError(
+            f"cannot merge into it, because it is a {kind}. Merge into the Delta table that the "
+            "view reads.",
+            dataset=target,
+        )
+    try:
+        return DeltaTable.forName(spark, target)
+    except AnalysisException as exc:
+        raise MergeError(
+            f"cannot merge into it, because it is not a Delta table ({_condition(exc)}). "
+            "Convert it with CONVERT TO DELTA, or merge into a copy written as Delta.",
+            dataset=target,
+        ) from exc
+
+
+def _open_path(spark: SparkSession, path: str) -> DeltaTable:
+    try:
+        return DeltaTable.forPath(spark, path)
+    except AnalysisException as exc:
+        raise MergeError(
+            f"cannot merge into it, because there is no Delta table at this path "
+            f"({_condition(exc)}). Check the path, or write the table first.",
+            dataset=path,
+        ) from exc
+
+
+def _condition(exc: AnalysisException) -> str:
+    return exc.getCondition() or type(exc).__name__

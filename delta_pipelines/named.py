@@ -1,0 +1,64 @@
+"""A sequence whose items are also found by name."""
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, Protocol, TypeVar, overload
+
+from delta_pipelines.identifiers import Identifier
+
+
+class Named(Protocol):
+    """Anything with a declared name and a qualified one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def identifier(self) -> Identifier: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+class NamedSequence(Generic[T]):
+    """Datasets in order; `x[0]`, `x["flights"]` and `x["aviation.flights"]` all work.
+
+    Iteration gives the items; `in` takes an item, a declared or a qualified name.
+    """
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = tuple(items)
+        self._by_name = {str(item.identifier): item for item in self._items}
+        self._by_name.update({item.name: item for item in self._items})
+
+    @overload
+    def __getitem__(self, key: int | str) -> T: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> tuple[T, ...]: ...
+
+    def __getitem__(self, key: int | str | slice) -> T | tuple[T, ...]:
+        if isinstance(key, str):
+            return self._by_name[key] if key in self._by_name else self._by_name[key.lower()]
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, str):
+            return key in self._by_name or key.lower() in self._by_name
+        return key in self._items
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NamedSequence):
+            return self._items == other._items
+        return self._items == other
+
+    def __hash__(self) -> int:
+        return hash(self._items)
+
+    def __repr__(self) -> str:
+        return repr(self._items)

@@ -1,0 +1,117 @@
+"""Putting input DataFrames into queries: by parameter, or by name in a SQL text.
+
+Every input is wrapped in an alias that the analysed plan keeps, so that it can be told afterwards
+which inputs a query really reads (`planning/inputs.py`).
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.relations import DECLARED_PREFIX
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.graph.graph import Flow, Graph, View
+from delta_pipelines.graph.resolve import SESSION_PARAMETER
+from delta_pipelines.graph.sql_inputs import replace_names
+from delta_pipelines.identifiers import Identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FrameOf = Callable[["SparkSession", Identifier], "DataFrame"]
+"""The rows of a table or source, in a given session."""
+
+
+class Binder:
+    """Builds the DataFrames of queries in one session.
+
+    Args:
+        graph: The pipeline's graph.
+        session: A session of the binder's own; temporary views are put into it.
+        frame_of: Gives the rows of tables and sources.
+    """
+
+    def __init__(self, graph: Graph, session: "SparkSession", frame_of: FrameOf) -> None:
+        self._graph = graph
+        self._session = session
+        self._frame_of = frame_of
+        self._markers: dict[str, Identifier] = {}
+        self._frames: dict[Identifier, DataFrame] = {}
+
+    @property
+    def markers(self) -> dict[str, Identifier]:
+        """Which input each alias stands for, by the alias without its prefix."""
+        return dict(self._markers)
+
+    def query(self, flow: Flow) -> "DataFrame":
+        """Build a flow's DataFrame; analyses it, runs nothing.
+
+        Args:
+            flow: The flow.
+
+        Raises:
+            DatasetError: The function did not return a DataFrame.
+        """
+        query = flow.declaration.query
+        if query is None or (query.sql is None and query.function is None):
+            raise DatasetError("it has no query.", dataset=flow.name)
+        return self._sql(flow, query.sql) if query.sql is not None else self._call(flow)
+
+    def _call(self, flow: Flow) -> "DataFrame":
+        from pyspark.errors import PySparkException
+        from pyspark.sql import DataFrame
+
+        function = flow.declaration.query.function if flow.declaration.query else None
+        assert function is not None
+        arguments: dict[str, object] = {
+            parameter: self._marked(identifier)[1].alias(identifier.name)
+            for parameter, identifier in flow.inputs.items()
+        }
+        if SESSION_PARAMETER in inspect.signature(function).parameters:
+            arguments[SESSION_PARAMETER] = self._session
+        try:
+            frame = function(**arguments)
+        except PySparkException:
+            raise
+        except Exception as error:
+            raise DatasetError(
+                f"its function raised {type(error).__name__}: {error}", dataset=flow.name
+            ) from error
+        if not isinstance(frame, DataFrame):
+            raise DatasetError(
+                f"its function returned {type(frame).__name__}, not a DataFrame.",
+                dataset=flow.name,
+            )
+        if frame.isStreaming:
+            raise DatasetError(
+                "its query is a stream; this kind of dataset reads batches (spark.read, not "
+                "spark.readStream).",
+                dataset=flow.name,
+            )
+        return frame
+
+    def _sql(self, flow: Flow, sql: str) -> "DataFrame":
+        replacements = []
+        for reference in flow.references:
+            marker, frame = self._marked(reference.identifier)
+            frame.createOrReplaceTempView(marker)
+            alias = reference.needs_alias
+            quoted = f" AS `{alias.replace('`', '``')}`" if alias else ""
+            replacements.append((reference.start, reference.end, f"`{marker}`{quoted}"))
+        return self._session.sql(replace_names(sql, replacements))
+
+    def _marked(self, identifier: Identifier) -> "tuple[str, DataFrame]":
+        number = str(len(self._markers))
+        self._markers[number] = identifier
+        marker = DECLARED_PREFIX + number
+        return marker, self._frame(identifier).alias(marker)
+
+    def _frame(self, identifier: Identifier) -> "DataFrame":
+        if identifier not in self._frames:
+            dataset = self._graph[identifier]
+            if isinstance(dataset, View):
+                frame = self.query(self._graph.flow(identifier))
+            else:
+                frame = self._frame_of(self._session, identifier)
+            self._frames[identifier] = frame
+        return self._frames[identifier]

@@ -1,0 +1,148 @@
+"""What a table is to be after a refresh: schema, layout, properties, comment. Pure."""
+
+from collections.abc import Sequence
+
+from pyspark.sql.types import MapType, StructType
+
+from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.graph.names import suggestion
+from delta_pipelines.planning.kept_schema import Refused, evolved_schema, nullable_schema
+from delta_pipelines.planning.ownership import owner, target_comment, target_properties
+
+
+def table_definition(
+    table: Table,
+    base: TableState | None,
+    query: StructType,
+    *,
+    is_full_refresh: bool,
+    pipeline: str,
+) -> TableDefinition:
+    """Decide what a table is to be.
+
+    Args:
+        table: The table as declared.
+        base: The table as it is, None when it does not exist.
+        query: Columns that its query gives.
+        is_full_refresh: True when its rows are wiped first.
+        pipeline: Name of the pipeline.
+
+    Raises:
+        DatasetError: The table belongs to another pipeline, or a named column does not exist.
+        SchemaChangeError: A change that this kind of table does not take.
+    """
+    declaration = table.declaration
+    wanted = nullable_schema(query)
+    _check_columns(table, wanted)
+    if base is not None:
+        _check_owner(table, base, pipeline)
+    keeps = table.keeps_rows and base is not None and not is_full_refresh
+    schema = _kept_schema(table, base, wanted) if keeps and base is not None else wanted
+    current = base.properties if base else {}
+    return TableDefinition(
+        schema=schema,
+        partition_columns=_spelled(declaration.partition_cols, schema),
+        cluster_columns=_spelled(declaration.cluster_by, schema),
+        properties=target_properties(
+            current,
+            declaration.table_properties,
+            pipeline=pipeline,
+            owns_comment=declaration.comment is not None,
+        ),
+        comment=target_comment(current, base.comment if base else None, declaration.comment),
+    )
+
+
+def layout_change(base: TableState, definition: TableDefinition) -> str | None:
+    """What changes in partitioning or clustering, as a sentence; None when nothing does."""
+    before, after = _layout(base), _layout(definition)
+    return None if before == after else f"layout: {before} -> {after}"
+
+
+def _layout(table: TableState | TableDefinition) -> str:
+    if table.partition_columns:
+        return f"partitioned by {', '.join(table.partition_columns)}"
+    if table.cluster_columns:
+        return f"clustered by {', '.join(table.cluster_columns)}"
+    return "neither partitioned nor clustered"
+
+
+def _kept_schema(table: Table, base: TableState, wanted: StructType) -> StructType:
+    declared = _spelled(table.declaration.partition_cols, wanted)
+    if tuple(base.partition_columns) != declared:
+        raise SchemaChangeError(
+            f"the table is partitioned by ({', '.join(base.partition_columns)}), the declaration "
+            f"says ({', '.join(declared)}), and a refresh keeps the rows where they are. "
+            f"{_ways_out(table)}",
+            dataset=table.name,
+        )
+    try:
+        return evolved_schema(base.schema, wanted)
+    except Refused as refused:
+        reasons = " ".join(refused.reasons)
+        raise SchemaChangeError(
+            f"table {base.identifier}: {reasons} {_ways_out(table)}", dataset=table.name
+        ) from refused
+
+
+def _ways_out(table: Table) -> str:
+    full = f"refresh it fully (full_refresh=[{table.name!r}])"
+    if not table.reset_allowed:
+        full += " after allowing that by pipelines.reset.allowed"
+    return (
+        f"Ways out: let the query give what the table has (cast, or select the column), or {full}."
+    )
+
+
+def _check_owner(table: Table, base: TableState, pipeline: str) -> None:
+    owned_by = owner(base.properties)
+    if owned_by is not None and owned_by != pipeline:
+        raise DatasetError(
+            f"table {base.identifier} belongs to pipeline {owned_by!r}. Rename the dataset, or "
+            f"hand the table over with ALTER TABLE ... UNSET TBLPROPERTIES "
+            f"('delta_pipelines.pipeline').",
+            dataset=table.name,
+        )
+    declared = table.declaration.partition_cols
+    theirs = [column.lower() for column in base.partition_columns]
+    if owned_by is None and theirs != [column.lower() for column in declared]:
+        raise SchemaChangeError(
+            f"table {base.identifier} was made by somebody else, partitioned by "
+            f"({', '.join(base.partition_columns)}), and the declaration says "
+            f"({', '.join(declared)}). Declare the same partition_cols, rename the dataset, or "
+            f"drop the table.",
+            dataset=table.name,
+        )
+
+
+def _check_columns(table: Table, schema: StructType) -> None:
+    declaration = table.declaration
+    keys: Sequence[str] = declaration.upsert.keys if declaration.upsert else ()
+    folded = {name.lower(): name for name in schema.names}
+    for what, columns in (
+        ("keys", keys),
+        ("partition_cols", declaration.partition_cols),
+        ("cluster_by", declaration.cluster_by),
+    ):
+        for column in columns:
+            if column.lower() not in folded and not (what == "cluster_by" and "." in column):
+                raise DatasetError(
+                    f"{what} names {column!r}, which the query does not give"
+                    f"{suggestion(column, schema.names)}",
+                    dataset=table.name,
+                )
+    for key in keys:
+        if isinstance(schema[folded[key.lower()]].dataType, MapType):
+            raise DatasetError(
+                f"key {key!r} is a map, which cannot be compared.", dataset=table.name
+            )
+    if declaration.partition_cols and len(declaration.partition_cols) == len(schema.names):
+        raise DatasetError("every column is a partition column; keep one.", dataset=table.name)
+
+
+def _spelled(columns: Sequence[str], schema: StructType) -> tuple[str, ...]:
+    folded = {name.lower(): name for name in schema.names}
+    return tuple(folded.get(column.lower(), column) for column in columns)

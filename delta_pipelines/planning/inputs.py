@@ -1,0 +1,79 @@
+"""Declared inputs are what the query reads: the analysed plan is held against the declaration."""
+
+from collections.abc import Mapping, Sequence
+
+from delta_pipelines.delta.relations import Relation
+from delta_pipelines.errors import Problem, UndeclaredInputError
+from delta_pipelines.graph.graph import Flow
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.plan import InputVersion
+
+
+def check_inputs_read(
+    flow: Flow,
+    relations: Sequence[Relation],
+    markers: Mapping[str, Identifier],
+    locations: Mapping[str, Identifier],
+    names: Mapping[str, Identifier],
+) -> None:
+    """Refuse a query that reads a dataset of the pipeline undeclared, or not at all.
+
+    Args:
+        flow: The flow.
+        relations: What its analysed plan reads.
+        markers: Which input each alias in the plan stands for.
+        locations: Where the pipeline's existing tables are stored.
+        names: The pipeline's tables, persisted views and sources by qualified name.
+
+    Raises:
+        UndeclaredInputError: Names every such dataset or input.
+    """
+    undeclared = {}
+    for relation in relations:
+        if relation.kind == "declared":
+            continue
+        dataset = locations.get(relation.location or "") or names.get(_plain(relation.name))
+        if dataset is not None:
+            undeclared[dataset] = (
+                f"the query reads {dataset}, a dataset of the pipeline, without declaring it. "
+                f"Make it a parameter (or name it in the SQL), so that it is refreshed first and "
+                f"read at one version."
+            )
+    texts = list(undeclared.values())
+    read = {markers[r.name] for r in relations if r.kind == "declared" and r.name in markers}
+    if not any(relation.kind == "opaque" for relation in relations):
+        texts += [
+            f"input {name!r} ({identifier}) is never read; take it out of the declaration."
+            for name, identifier in flow.inputs.items()
+            if identifier not in read
+        ]
+    if texts:
+        location = flow.declaration.location
+        raise UndeclaredInputError([Problem(text, flow.name, location) for text in texts])
+
+
+def outside_inputs(relations: Sequence[Relation]) -> tuple[InputVersion, ...]:
+    """What a query reads without it being declared: tables of others, and files."""
+    found: dict[str, InputVersion] = {}
+    for relation in relations:
+        where = relation.name or relation.location
+        if where is None or relation.kind not in ("delta", "files", "table"):
+            continue
+        kind = "files" if relation.kind == "files" else "outside"
+        found[where] = InputVersion(where, where, kind, relation.version, relation.table_id)
+    return tuple(found.values())
+
+
+def advice(outside: Sequence[InputVersion]) -> tuple[str, ...]:
+    """Notes on tables that are read without being declared."""
+    return tuple(
+        f"{i.table} is read without being declared; source({i.table!r}) would pin its version for "
+        f"the whole run and show it in the graph"
+        for i in outside
+        if i.kind == "outside" and i.version is not None
+    )
+
+
+def _plain(name: str | None) -> str:
+    """A table's name as identifiers are written, without the session catalog's own name."""
+    return (name or "").lower().replace("`", "").removeprefix("spark_catalog.")

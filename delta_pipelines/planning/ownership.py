@@ -1,0 +1,79 @@
+"""Which properties of a table are ours: remembered in the table itself.
+
+Declared properties that are taken out of the declaration are taken off the table; what somebody
+else set stays. So the table remembers which keys a declaration put there.
+"""
+
+import json
+from collections.abc import Mapping
+
+from delta_pipelines.planning.plan import PropertyChange
+
+PIPELINE_KEY = "delta_pipelines.pipeline"
+OWNED_KEY = "delta_pipelines.owned"
+COMMENT = "comment"
+"""Stands among the owned keys when the declaration set the table's comment."""
+
+
+def owner(properties: Mapping[str, str]) -> str | None:
+    """The pipeline that a table belongs to, None for a table of somebody else."""
+    return properties.get(PIPELINE_KEY)
+
+
+def owned_keys(properties: Mapping[str, str]) -> frozenset[str]:
+    """Keys that an earlier declaration put on the table."""
+    try:
+        keys = json.loads(properties.get(OWNED_KEY, "[]"))
+    except ValueError:
+        return frozenset()
+    return frozenset(str(key) for key in keys)
+
+
+def target_properties(
+    current: Mapping[str, str], declared: Mapping[str, str], *, pipeline: str, owns_comment: bool
+) -> dict[str, str]:
+    """The properties a table is to have.
+
+    Args:
+        current: What it has; empty for a new table.
+        declared: What the declaration says.
+        pipeline: Name of the pipeline that owns the table.
+        owns_comment: True when the declaration sets the table's comment.
+
+    Example:
+        >>> was = {"a": "1", "b": "2", OWNED_KEY: '["a"]'}
+        >>> now = target_properties(was, {"c": "3"}, pipeline="p", owns_comment=False)
+        >>> sorted(now)
+        ['b', 'c', 'delta_pipelines.owned', 'delta_pipelines.pipeline']
+    """
+    removed = owned_keys(current) - set(declared)
+    kept = {key: value for key, value in current.items() if key not in removed}
+    owned = sorted(declared) + ([COMMENT] if owns_comment else [])
+    return {**kept, **declared, PIPELINE_KEY: pipeline, OWNED_KEY: json.dumps(owned)}
+
+
+def target_comment(
+    current: Mapping[str, str], current_comment: str | None, declared: str | None
+) -> str | None:
+    """The comment a table is to have: the declared one, or one that somebody else set.
+
+    Args:
+        current: The table's properties.
+        current_comment: Its comment.
+        declared: The declaration's comment.
+    """
+    if declared is not None:
+        return declared
+    return None if COMMENT in owned_keys(current) else current_comment
+
+
+def property_changes(
+    current: Mapping[str, str], target: Mapping[str, str]
+) -> tuple[PropertyChange, ...]:
+    """What changes between two sets of properties, without the engine's own bookkeeping."""
+    keys = [key for key in {**current, **target} if key not in (PIPELINE_KEY, OWNED_KEY)]
+    return tuple(
+        PropertyChange(key, current.get(key), target.get(key))
+        for key in sorted(keys)
+        if current.get(key) != target.get(key)
+    )

@@ -1,0 +1,171 @@
+"""`Plan`: what a run would do, as a value that can be looked at, printed and tested."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import PipelineError, Problem
+from delta_pipelines.flows.results import Action
+from delta_pipelines.graph.graph import Graph
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.named import NamedSequence
+from delta_pipelines.planning.schema_diff import SchemaChange
+
+
+@dataclass(frozen=True)
+class InputVersion:
+    """One input of a dataset and the version of it that the run reads.
+
+    Args:
+        name: As the query names it.
+        table: Qualified name, path, or a description for what has no name.
+        kind: `run` (written by this run), `pinned` (a Delta table at `version`), `view`,
+            `outside` (read without being declared) or `files`.
+        version: Delta version, None when there is none or this run makes it.
+        table_id: Delta table id, None when there is none or this run makes it.
+    """
+
+    name: str
+    table: str
+    kind: str
+    version: int | None = None
+    table_id: str | None = None
+
+
+@dataclass(frozen=True)
+class PropertyChange:
+    """A table property to set, change or remove.
+
+    Args:
+        key: The property.
+        current: Its value now, None when it is not set.
+        target: Its value afterwards, None when it is removed.
+    """
+
+    key: str
+    current: str | None
+    target: str | None
+
+    def __str__(self) -> str:
+        if self.current is None:
+            return f"+ {self.key} = {self.target}"
+        if self.target is None:
+            return f"- {self.key} = {self.current}"
+        return f"~ {self.key}: {self.current} -> {self.target}"
+
+
+@dataclass(frozen=True)
+class DatasetPlan:
+    """What a run would do to one dataset.
+
+    Args:
+        name: Declared name.
+        identifier: Qualified name.
+        kind: `materialized_view`, `upsert` or `view`.
+        action: `create`, `refresh`, `full_refresh`, or `none` when it cannot or need not.
+        reason: Why this action, as a sentence.
+        schema: Columns that the query gives; None when it could not be analysed.
+        definition: What the table is to be afterwards; None for views and failed plans.
+        base: What the table is now; None when it does not exist or is a view.
+        schema_changes: What changes in the table's schema.
+        property_changes: What changes in its properties.
+        layout_change: What changes in partitioning or clustering, as a sentence.
+        comment_change: (now, afterwards) when the comment changes.
+        inputs: What the query reads, and at which version.
+        notes: Advice and warnings.
+        error: Why it cannot be planned; it then stays untouched.
+        skipped: True when it cannot be planned only because an input cannot.
+    """
+
+    name: str
+    identifier: Identifier
+    kind: str
+    action: Action
+    reason: str
+    schema: StructType | None = None
+    definition: TableDefinition | None = None
+    base: TableState | None = None
+    schema_changes: tuple[SchemaChange, ...] = ()
+    property_changes: tuple[PropertyChange, ...] = ()
+    layout_change: str | None = None
+    comment_change: tuple[str | None, str | None] | None = None
+    inputs: tuple[InputVersion, ...] = ()
+    notes: tuple[str, ...] = ()
+    error: PipelineError | None = None
+    skipped: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain values, ready for JSON."""
+        return {
+            "name": self.name,
+            "identifier": str(self.identifier),
+            "kind": self.kind,
+            "action": self.action,
+            "reason": self.reason,
+            "schema": self.schema.jsonValue() if self.schema else None,
+            "version": self.base.version if self.base else None,
+            "schema_changes": [
+                {"kind": c.kind, "column": c.column, "current": c.current, "target": c.target}
+                for c in self.schema_changes
+            ],
+            "property_changes": [
+                {"key": c.key, "current": c.current, "target": c.target}
+                for c in self.property_changes
+            ],
+            "layout_change": self.layout_change,
+            "comment_change": list(self.comment_change) if self.comment_change else None,
+            "inputs": [
+                {"name": i.name, "table": i.table, "kind": i.kind, "version": i.version}
+                for i in self.inputs
+            ],
+            "notes": list(self.notes),
+            "error": str(self.error) if self.error else None,
+            "skipped": self.skipped,
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would do; `str(plan)` reads like a diff.
+
+    Args:
+        pipeline: The pipeline's name.
+        graph: Its graph.
+        datasets: One entry per selected table and view, every one after what it reads.
+        pins: The tables that stay as they are during the run, each at the version that is read.
+        blocked: Tables whose full refresh `pipelines.reset.allowed` turned into a refresh.
+    """
+
+    pipeline: str
+    graph: Graph = field(repr=False)
+    datasets: NamedSequence[DatasetPlan] = field(repr=False)
+    pins: Mapping[Identifier, TableState] = field(default_factory=dict, repr=False)
+    blocked: frozenset[Identifier] = frozenset()
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """Why datasets cannot be planned; empty when the whole plan can run."""
+        return tuple(
+            Problem(str(d.error), None, self.graph[d.identifier].declaration.location)
+            for d in self.datasets
+            if d.error is not None and not d.skipped
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain values, ready for JSON."""
+        return {
+            "pipeline": self.pipeline,
+            "datasets": [dataset.to_dict() for dataset in self.datasets],
+            "errors": [str(problem) for problem in self.errors],
+            "reset_blocked": sorted(str(identifier) for identifier in self.blocked),
+            "warnings": list(self.graph.warnings),
+        }
+
+    def __str__(self) -> str:
+        from delta_pipelines.planning.rendering import render_plan
+
+        return render_plan(self)

@@ -1,0 +1,217 @@
+"""Makes a plan: analyses every selected query and compares it with what exists; writes nothing."""
+
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.relations import relations
+from delta_pipelines.delta.sessions import active, isolated_session
+from delta_pipelines.delta.spark_errors import explained
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.delta.view import load_view
+from delta_pipelines.errors import DatasetError, PipelineError
+from delta_pipelines.flows.results import Action
+from delta_pipelines.graph.graph import Flow, Graph, Source, Table, View
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.named import NamedSequence
+from delta_pipelines.planning.binding import Binder
+from delta_pipelines.planning.definition import layout_change, table_definition
+from delta_pipelines.planning.inputs import advice, check_inputs_read, outside_inputs
+from delta_pipelines.planning.ownership import owner, property_changes
+from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
+from delta_pipelines.planning.schema_diff import diff_schemas
+from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
+from delta_pipelines.planning.tables import Tables
+from delta_pipelines.session import check_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_pipelines.pipeline import Pipeline
+
+
+def make_plan(pipeline: "Pipeline", spark: "SparkSession", selection: Selection) -> Plan:
+    """Plan a run; see `Pipeline.plan`.
+
+    Args:
+        pipeline: The declarations.
+        spark: A session with Delta's extension and catalog.
+        selection: What the user asked for.
+
+    Raises:
+        SessionError: The session lacks one of Delta's settings.
+        DeclarationError: The graph has problems, or a selected name matches nothing.
+    """
+    check_session(spark)
+    graph = pipeline.graph()
+    return _Planner(pipeline.name, graph, spark, refresh_set(graph, selection)).plan()
+
+
+class _Planner:
+    def __init__(
+        self, pipeline: str, graph: Graph, spark: "SparkSession", chosen: RefreshSet
+    ) -> None:
+        self._pipeline = pipeline
+        self._graph = graph
+        self._spark = spark
+        self._chosen = chosen
+        self._tables = Tables(spark)
+        self._failed: dict[Identifier, str] = {}
+        self._names = {
+            str(dataset.identifier): dataset.identifier
+            for dataset in (*graph.tables, *graph.persisted_views, *graph.sources)
+        }
+
+    def plan(self) -> Plan:
+        datasets = []
+        with active(self._spark):
+            self._look_at_tables()
+            for dataset in self._chosen.selected:
+                planned = self._dataset(dataset)
+                if planned.error is not None:
+                    self._failed[dataset.identifier] = dataset.name
+                datasets.append(planned)
+        return Plan(
+            pipeline=self._pipeline,
+            graph=self._graph,
+            datasets=NamedSequence(datasets),
+            pins=self._tables.pins,
+            blocked=self._chosen.blocked,
+        )
+
+    def _look_at_tables(self) -> None:
+        """Load what every table and source is, so that reads behind the back are recognised."""
+        for dataset in (*self._graph.tables, *self._graph.sources):
+            try:
+                self._tables.state(dataset.identifier)
+            except DatasetError:
+                continue
+
+    def _dataset(self, dataset: Table | View) -> DatasetPlan:
+        failed = [
+            self._failed[i] for i in self._graph.inputs(dataset.identifier) if i in self._failed
+        ]
+        if failed:
+            return _skipped(dataset, f"its input {failed[0]} cannot be planned")
+        try:
+            with explained(dataset.name):
+                if isinstance(dataset, Table):
+                    return self._table(dataset)
+                return self._view(dataset)
+        except PipelineError as error:
+            if isinstance(error, DatasetError):
+                error.location = dataset.declaration.location
+            return DatasetPlan(
+                name=dataset.name,
+                identifier=dataset.identifier,
+                kind=dataset.kind,
+                action="none",
+                reason=f"it cannot be planned: {error}",
+                error=error,
+            )
+
+    def _table(self, table: Table) -> DatasetPlan:
+        base = self._tables.state(table.identifier)
+        flow = self._graph.flow(table.identifier)
+        frame, inputs = self._analyse(flow)
+        is_full = table.identifier in self._chosen.full
+        definition = table_definition(
+            table, base, frame.schema, is_full_refresh=is_full, pipeline=self._pipeline
+        )
+        self._tables.will_write(table.identifier, definition.schema)
+        blocked = table.identifier in self._chosen.blocked
+        action, reason = _action(table, base, is_full, blocked)
+        changed_comment = base is not None and base.comment != definition.comment
+        return DatasetPlan(
+            name=table.name,
+            identifier=table.identifier,
+            kind=table.kind,
+            action=action,
+            reason=reason,
+            schema=frame.schema,
+            definition=definition,
+            base=base,
+            schema_changes=tuple(diff_schemas(base.schema, definition.schema)) if base else (),
+            property_changes=property_changes(
+                base.properties if base else {}, definition.properties
+            ),
+            layout_change=layout_change(base, definition) if base else None,
+            comment_change=(base.comment, definition.comment) if base and changed_comment else None,
+            inputs=inputs,
+            notes=(*_adopted(base), *advice(inputs)),
+        )
+
+    def _view(self, view: View) -> DatasetPlan:
+        existing = load_view(self._spark, view.identifier)
+        flow = self._graph.flow(view.identifier)
+        frame, inputs = self._analyse(flow)
+        action: Action = "create" if existing is None else "refresh"
+        reason = "the view does not exist" if existing is None else "the view is published again"
+        return DatasetPlan(
+            name=view.name,
+            identifier=view.identifier,
+            kind=view.kind,
+            action=action,
+            reason=reason,
+            schema=frame.schema,
+            inputs=inputs,
+            notes=advice(inputs),
+            schema_changes=tuple(diff_schemas(existing.schema, frame.schema)) if existing else (),
+        )
+
+    def _analyse(self, flow: Flow) -> "tuple[DataFrame, tuple[InputVersion, ...]]":
+        session = isolated_session(self._spark)
+        for key, value in flow.declaration.spark_conf.items():
+            session.conf.set(key, value)
+        binder = Binder(self._graph, session, self._tables.frame)
+        with active(session):
+            frame = binder.query(flow)
+            read = relations(frame)
+        check_inputs_read(
+            flow, read, binder.markers, self._tables.locations, self._names
+        )
+        declared = tuple(self._input(name, i) for name, i in flow.inputs.items())
+        return frame, declared + outside_inputs(read)
+
+    def _input(self, name: str, identifier: Identifier) -> InputVersion:
+        dataset = self._graph[identifier]
+        if isinstance(dataset, View):
+            return InputVersion(name, str(identifier), "view")
+        if isinstance(dataset, Source) or not self._tables.is_written(identifier):
+            state = self._tables.state(identifier)
+            if state is not None:
+                return InputVersion(name, str(identifier), "pinned", state.version, state.table_id)
+        return InputVersion(name, str(identifier), "run")
+
+
+def _action(
+    table: Table, base: TableState | None, is_full: bool, blocked: bool
+) -> tuple[Action, str]:
+    if base is None:
+        return "create", "the table does not exist"
+    if is_full:
+        return "full_refresh", "a full refresh was asked for"
+    if blocked:
+        what = "merged as always" if table.keeps_rows else "computed anew as always"
+        return "refresh", (
+            f"a full refresh was asked for, but pipelines.reset.allowed is false: {what}"
+        )
+    if table.kind == "upsert":
+        return "refresh", "the query's rows are merged by key"
+    return "refresh", "all rows are computed anew and replaced in one commit"
+
+
+def _adopted(base: TableState | None) -> tuple[str, ...]:
+    if base is None or owner(base.properties) is not None:
+        return ()
+    return ("the table was made by somebody else; this pipeline takes it over",)
+
+
+def _skipped(dataset: Table | View, reason: str) -> DatasetPlan:
+    return DatasetPlan(
+        name=dataset.name,
+        identifier=dataset.identifier,
+        kind=dataset.kind,
+        action="none",
+        reason=reason,
+        error=DatasetError(f"{reason}.", dataset=dataset.name),
+        skipped=True,
+    )

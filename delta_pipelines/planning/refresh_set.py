@@ -1,0 +1,59 @@
+"""Which tables a run refreshes, and which of them fully."""
+
+import logging
+from collections.abc import Collection, Sequence
+
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.graph.properties import RESET_ALLOWED
+from delta_pipelines.identifiers import Identifier
+
+log = logging.getLogger(__name__)
+
+
+def construct_full_refresh_set(
+    tables: Sequence[Table],
+    *,
+    refresh: Collection[Identifier | str] | None = None,
+    full_refresh: Collection[Identifier | str] = (),
+    full_refresh_all: bool = False,
+) -> tuple[list[Table], list[Identifier], list[Identifier]]:
+    """Split a selection into ordinary and full refreshes.
+
+    Tables with `pipelines.reset.allowed=false` are never refreshed fully: they are refreshed
+    instead, and one INFO line names them (seed: `DatasetManager.constructFullRefreshSet`).
+
+    Args:
+        tables: The graph's tables.
+        refresh: Tables to refresh, by identifier or name; None for all.
+        full_refresh: Tables to refresh fully, in addition to `refresh`.
+        full_refresh_all: Every table of `refresh` is refreshed fully.
+
+    Returns:
+        All tables to refresh in either way; identifiers of the ordinary refreshes; identifiers of
+        the full refreshes. The two lists of identifiers are disjoint.
+    """
+    selected = [table for table in tables if refresh is None or _named(table, refresh)]
+    asked = [table for table in tables if _named(table, full_refresh)]
+    if full_refresh_all:
+        asked = [table for table in tables if table in selected or table in asked]
+    full = [table for table in asked if table.reset_allowed]
+    refused = [table for table in asked if not table.reset_allowed]
+    if refused:
+        listed = ", ".join(str(table.identifier) for table in refused)
+        log.info(
+            "Skipping full refresh on some tables because %s was set to false. Tables: [%s]",
+            RESET_ALLOWED,
+            listed,
+        )
+    ordinary = [
+        table for table in tables if (table in selected or table in refused) and table not in full
+    ]
+    everything = [table for table in tables if table in ordinary or table in full]
+    return everything, [t.identifier for t in ordinary], [t.identifier for t in full]
+
+
+def _named(table: Table, names: Collection[Identifier | str]) -> bool:
+    return any(
+        name in (table.identifier, table.name) or str(name).lower() == str(table.identifier)
+        for name in names
+    )

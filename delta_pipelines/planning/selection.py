@@ -1,0 +1,91 @@
+"""What the user asked to refresh, before it is held against a graph."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from delta_pipelines.errors import DeclarationError
+from delta_pipelines.graph.graph import Graph, Table, View
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.refresh_set import construct_full_refresh_set
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Names as the user gave them.
+
+    Args:
+        refresh: Datasets to refresh; None for all.
+        full_refresh: Datasets to refresh fully, in addition.
+        full_refresh_all: Every selected dataset is refreshed fully.
+    """
+
+    refresh: tuple[str, ...] | None = None
+    full_refresh: tuple[str, ...] = ()
+    full_refresh_all: bool = False
+
+    @classmethod
+    def of(
+        cls, refresh: Sequence[str] | None, full_refresh: Sequence[str], full_refresh_all: bool
+    ) -> "Selection":
+        """Check the Python types of what the user gave.
+
+        Raises:
+            DeclarationError: A single string where a list of names belongs.
+        """
+        for what, names in (("refresh", refresh), ("full_refresh", full_refresh)):
+            if isinstance(names, str):
+                raise DeclarationError(f"{what} is a list of names; write [{names!r}].")
+        return cls(
+            refresh=None if refresh is None else tuple(refresh),
+            full_refresh=tuple(full_refresh),
+            full_refresh_all=full_refresh_all,
+        )
+
+
+@dataclass(frozen=True)
+class RefreshSet:
+    """A selection held against a graph.
+
+    Args:
+        selected: Tables and persisted views to work on, every one after what it reads.
+        full: Tables that are refreshed fully.
+        blocked: Tables asked to be refreshed fully whose properties do not allow it.
+    """
+
+    selected: tuple[Table | View, ...]
+    full: frozenset[Identifier]
+    blocked: frozenset[Identifier]
+
+
+def refresh_set(graph: Graph, selection: Selection) -> RefreshSet:
+    """Resolve a selection's names and split it by `construct_full_refresh_set`.
+
+    Args:
+        graph: The pipeline's graph.
+        selection: What the user asked for.
+
+    Raises:
+        UnknownDatasetError: A name matches no table or view; the nearest one is suggested.
+    """
+    asked_full = {graph.find(name).identifier for name in selection.full_refresh}
+    if selection.refresh is None:
+        refreshed = {asset.identifier for asset in graph.assets}
+    else:
+        refreshed = {graph.find(name).identifier for name in selection.refresh}
+    _, _, full = construct_full_refresh_set(
+        list(graph.tables),
+        refresh=refreshed,
+        full_refresh=asked_full,
+        full_refresh_all=selection.full_refresh_all,
+    )
+    chosen = refreshed | asked_full
+    wanted_full = chosen if selection.full_refresh_all else asked_full
+    return RefreshSet(
+        selected=tuple(asset for asset in graph.assets if asset.identifier in chosen),
+        full=frozenset(full),
+        blocked=frozenset(
+            table.identifier
+            for table in graph.tables
+            if table.identifier in wanted_full and not table.reset_allowed
+        ),
+    )

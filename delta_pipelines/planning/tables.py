@@ -1,0 +1,74 @@
+"""The tables of a run: what exists now, what this run will write, and who reads which version."""
+
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.loading import load_table, read_pinned
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.identifiers import Identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class Tables:
+    """Reads each table once while planning, and gives every query of a run the same version.
+
+    Args:
+        spark: The session.
+    """
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark
+        self._states: dict[Identifier, TableState | None] = {}
+        self._planned: dict[Identifier, StructType] = {}
+
+    def state(self, identifier: Identifier) -> TableState | None:
+        """The table as it was when it was first asked for; None when it did not exist.
+
+        Raises:
+            DatasetError: Something of that name exists that is no Delta table.
+        """
+        if identifier not in self._states:
+            self._states[identifier] = load_table(self._spark, identifier)
+        return self._states[identifier]
+
+    def will_write(self, identifier: Identifier, schema: "StructType") -> None:
+        """Note that this run writes a table, and which columns it will have."""
+        self._planned[identifier] = schema
+
+    def is_written(self, identifier: Identifier) -> bool:
+        """True when this run writes the table."""
+        return identifier in self._planned
+
+    def frame(self, session: "SparkSession", identifier: Identifier) -> "DataFrame":
+        """The table's rows for analysis: empty when this run will write it, else pinned.
+
+        Args:
+            session: The session to read in.
+            identifier: The table or source.
+
+        Raises:
+            DatasetError: It does not exist, and this run does not make it.
+        """
+        if identifier in self._planned:
+            return session.createDataFrame([], self._planned[identifier])
+        state = self.state(identifier)
+        if state is None:
+            raise DatasetError(f"its input {identifier} does not exist; refresh that one too.")
+        return read_pinned(session, state)
+
+    @property
+    def pins(self) -> dict[Identifier, TableState]:
+        """Tables that this run reads and does not write, at the version that it reads."""
+        return {
+            identifier: state
+            for identifier, state in self._states.items()
+            if state is not None and identifier not in self._planned
+        }
+
+    @property
+    def locations(self) -> dict[str, Identifier]:
+        """Where the tables seen so far are stored."""
+        return {s.location: i for i, s in self._states.items() if s is not None}

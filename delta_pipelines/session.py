@@ -1,0 +1,235 @@
+"""A SparkSession with Delta and a persistent catalog, built once per process."""
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from delta_pipelines.catalog_lock import CatalogLock, CatalogLockedError
+from delta_pipelines.delta.driver_jvm import end_jvm, jvm_has_ended, spark_is_active
+from delta_pipelines.errors import SessionError
+from delta_pipelines.java import check_java, java_problem
+from delta_pipelines.session_config import (
+    delta_problem,
+    derby_database,
+    spark_config,
+    warehouse_location,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "check_java",
+    "check_session",
+    "get_session",
+    "java_problem",
+    "spark_config",
+    "stop_session",
+]
+
+LOCK_TIMEOUT = 600.0
+"""Seconds that a session waits for the catalog by default: the length of a usual run."""
+
+
+@dataclass(frozen=True)
+class _Live:
+    spark: "SparkSession"
+    warehouse: str
+    requested: Mapping[str, str]
+    config: Mapping[str, str]
+    lock: CatalogLock | None
+    pid: int
+
+
+_guard = threading.RLock()
+_live: _Live | None = None
+
+
+def get_session(
+    warehouse: str | Path = "./warehouse",
+    *,
+    app_name: str = "delta_pipelines",
+    config: Mapping[str, str] | None = None,
+    lock_timeout: float | None = LOCK_TIMEOUT,
+) -> "SparkSession":
+    """Build this process's session, or return it when it is live.
+
+    With the embedded catalog one process at a time may use a warehouse: the call waits for the
+    process that has it and logs for whom it waits. The session's `stop()` ends the JVM too and
+    lets the next process in, as does the end of this process, however it ends.
+
+    Args:
+        warehouse: Folder of the tables and of the catalog; made when missing.
+        app_name: Name that Spark's UI shows.
+        config: Further Spark settings, which win (see `spark_config`).
+        lock_timeout: Seconds to wait for the catalog at most; 0 tries once, None waits without
+            end.
+
+    Returns:
+        The session, with its catalog open.
+
+    Raises:
+        CatalogLockedError: Another process kept the catalog for the whole time; names it.
+        SessionError: Java is unfit, another session is live, or Spark did not start.
+
+    Example:
+        >>> spark = get_session("warehouse", config={"spark.master": "local[2]"})
+        >>> spark.stop()
+    """
+    global _live
+    requested = dict(config or {})
+    location = warehouse_location(warehouse)
+    with _guard:
+        if _live is not None and _is_active(_live) and not jvm_has_ended():
+            return _reuse(_live, location, requested)
+        _refuse_foreign_session()
+        stop_session()
+        end_jvm()  # of a session that was stopped: it would ignore the Java options and the jars
+        extra = {"spark.app.name": app_name, **requested}
+        complete = spark_config(warehouse, extra=extra)
+        check_java()
+        database = derby_database(complete)
+        lock = CatalogLock(database) if database else None
+        if lock:
+            lock.acquire(lock_timeout)
+        try:
+            spark = _start(complete)
+        except BaseException:
+            end_jvm()
+            if lock:
+                lock.release()
+            raise
+        _live = _Live(spark, location, requested, complete, lock, os.getpid())
+        # `stop()` of the session itself must let the next process in, and only the end of the
+        # JVM closes Derby.
+        setattr(spark, "stop", partial(_stop, spark))  # noqa: B010
+        return spark
+
+
+def stop_session() -> None:
+    """Stop the session that `get_session` built, end its JVM and release the catalog.
+
+    Does nothing when there is none.
+
+    Example:
+        >>> stop_session()
+    """
+    global _live
+    with _guard:
+        if _live is None or (spark_is_active() and not _is_active(_live)):
+            return
+        stopped, _live = _live, None
+        end_jvm()
+        if stopped.lock:
+            stopped.lock.release()
+
+
+def check_session(spark: "SparkSession") -> None:
+    """Check that a session can work with Delta tables.
+
+    Any catalog will do, in memory too, and so will a Spark Connect session.
+
+    Args:
+        spark: A session, built by anyone.
+
+    Raises:
+        SessionError: Names each setting that is missing.
+
+    Example:
+        >>> check_session(get_session("warehouse"))
+    """
+    problem = delta_problem(
+        extensions=spark.conf.get("spark.sql.extensions", "") or "",
+        catalog=spark.conf.get("spark.sql.catalog.spark_catalog", "") or "",
+    )
+    if problem:
+        raise SessionError(problem)
+
+
+def _reuse(live: _Live, location: str, requested: Mapping[str, str]) -> "SparkSession":
+    if location != live.warehouse:
+        raise SessionError(
+            f"A session over the warehouse {live.warehouse} is live in this process, and a "
+            f"process has one: stop it (`spark.stop()`) before you ask for {location}, "
+            "or use another process."
+        )
+    complete = spark_config(location, extra=requested)
+    differing = {
+        key: complete[key]
+        for key, value in requested.items()
+        if live.requested.get(key, live.config.get(key)) not in (value, complete[key])
+    }
+    fixed = sorted(key for key in differing if not live.spark.conf.isModifiable(key))
+    if fixed:
+        raise SessionError(
+            f"The session over {location} is live with other values of {', '.join(fixed)}, "
+            "which Spark reads only at its start: stop it (`spark.stop()`) first, "
+            "or leave these settings out."
+        )
+    for key, value in differing.items():
+        live.spark.conf.set(key, value)
+    return live.spark
+
+
+def _stop(spark: "SparkSession") -> None:
+    with _guard:
+        if _live is not None and _live.spark is spark:
+            stop_session()
+
+
+def _is_active(live: _Live) -> bool:
+    return live.pid == os.getpid() and spark_is_active(live.spark)
+
+
+def _refuse_foreign_session() -> None:
+    if spark_is_active() and not (_live is not None and _is_active(_live)):
+        raise SessionError(
+            "A Spark session that `get_session` did not build in this process is live, and Spark "
+            "would ignore our settings: hand that session over as it is, stop it first, "
+            "or use a process of its own (one that was spawned, not forked)."
+        )
+
+
+def _start(config: Mapping[str, str]) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    # The only way to tell PySpark's driver which Python its workers run; the setting
+    # `spark.pyspark.python` is read by `spark-submit` alone.
+    if config["spark.master"].startswith("local") or "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = config["spark.pyspark.python"]
+    builder = SparkSession.Builder()
+    for key, value in config.items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+        spark.catalog.databaseExists("default")
+    except Exception as error:
+        raise _start_error(error, config) from error
+    return spark
+
+
+def _start_error(error: Exception, config: Mapping[str, str]) -> SessionError:
+    text = f"{error} {getattr(error, '_stackTrace', '')}"
+    if "XSDB6" in text or "Another instance of Derby" in text:
+        return CatalogLockedError(
+            f"The catalog in {derby_database(config)} is open in another process that does not "
+            "use our lock: end that process (another Spark over the same folder) and try again."
+        )
+    if "spark.jars.packages" in config:
+        return SessionError(
+            f"Spark did not start: {_first_line(error)} It had to download "
+            f"{config['spark.jars.packages']}: look above for what failed, check the network, "
+            "or put the jars into `spark.jars`."
+        )
+    return SessionError(
+        f"Spark did not start: {_first_line(error)} Check the settings given as `config`."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return line if line.endswith(".") else f"{line}."

@@ -1,0 +1,40 @@
+"""Where a dataset was declared, for error messages and links to the code."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+@dataclass(frozen=True)
+class SourceLocation:
+    """A place in a file.
+
+    Args:
+        file: Path of the file.
+        line: Line number, from 1.
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def location_of_function(function: Callable[..., object]) -> SourceLocation | None:
+    """Where a function's first decorator or `def` stands, None for a built-in."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return SourceLocation(code.co_filename, code.co_firstlineno) if code else None
+
+
+def location_of_caller() -> SourceLocation | None:
+    """The nearest frame outside this package: the user's line."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return SourceLocation(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return None

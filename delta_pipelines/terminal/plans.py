@@ -1,0 +1,23 @@
+"""A plan for the terminal: the lines of `str(plan)`, coloured like a diff."""
+
+from rich.text import Text
+
+from delta_pipelines.planning.plan import Plan
+
+_STYLES = {"+": "green", "~": "yellow", "!": "bold magenta", "x": "bold red"}
+
+
+def plan_text(plan: Plan) -> Text:
+    """Colour a plan's lines by their signs.
+
+    Args:
+        plan: The plan.
+    """
+    text = Text()
+    for line in str(plan).splitlines():
+        sign = line.strip().removeprefix("column ").removeprefix("property ")[:1]
+        style = _STYLES.get(sign, "") if not line.startswith("Plan ") else "bold"
+        if line.strip().startswith(("note:", "reads ")):
+            style = "dim"
+        text.append(f"{line}\n", style=style)
+    return text

@@ -1,0 +1,66 @@
+"""Plan and run a pipeline in the terminal, with live progress."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from delta_pipelines.flows.results import DatasetResult
+from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.planning.plan import Plan
+from delta_pipelines.terminal.plans import plan_text
+from delta_pipelines.terminal.progress import Progress
+from delta_pipelines.terminal.results import results_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run_in_terminal(
+    pipeline: Pipeline,
+    spark: "SparkSession",
+    console: Console,
+    *,
+    refresh: Sequence[str] | None = None,
+    full_refresh: Sequence[str] = (),
+    full_refresh_all: bool = False,
+    force: bool = False,
+) -> bool:
+    """Show the plan, run it with live progress, and show what it did.
+
+    Args:
+        pipeline: The pipeline.
+        spark: The session.
+        console: Where to show it.
+        refresh: As for `Pipeline.run`.
+        full_refresh: As for `Pipeline.run`.
+        full_refresh_all: As for `Pipeline.run`.
+        force: As for `Pipeline.run`.
+
+    Returns:
+        True when no dataset failed or was skipped.
+    """
+    plan = pipeline.plan(
+        spark, refresh=refresh, full_refresh=full_refresh, full_refresh_all=full_refresh_all
+    )
+    console.print(plan_text(plan))
+    results = _run(pipeline, plan, spark, console, force=force)
+    console.print(results_table(results))
+    for result in results:
+        if result.error is not None:
+            console.print(f"\n[bold red]{result.name} failed[/]", highlight=False)
+            console.print(str(result.error), markup=False, highlight=False, soft_wrap=True)
+    return all(result.status in ("completed", "unchanged") for result in results)
+
+
+def _run(
+    pipeline: Pipeline, plan: Plan, spark: "SparkSession", console: Console, *, force: bool
+) -> list[DatasetResult]:
+    results = []
+    stream = pipeline.stream(plan, spark, force=force)
+    with Progress(plan, console) as progress, closing(stream):
+        for result in stream:
+            progress.ended(result)
+            results.append(result)
+    return results

@@ -1,0 +1,66 @@
+"""What the whole suite shares: one Spark session, started by the first test that needs it."""
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_FOLDERS = ("spark", "dagster")
+SPARK_SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.app.name": "delta_pipelines_tests",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""Tiny data runs about twice as fast without code generation and with few partitions."""
+
+_numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what stands in the folders of Spark tests."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and item.path.relative_to(here).parts[0] in SPARK_FOLDERS:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the suite's tables and catalog."""
+    return tmp_path_factory.mktemp("warehouse")
+
+
+@pytest.fixture(scope="session")
+def spark_settings() -> dict[str, str]:
+    """Settings of the suite's session, for tests that start Spark in a process of their own."""
+    return dict(SPARK_SETTINGS)
+
+
+@pytest.fixture(scope="session")
+def spark(warehouse: Path) -> "Iterator[SparkSession]":
+    """The suite's session, with a persistent catalog in `warehouse`."""
+    from delta_pipelines.session import get_session, stop_session
+
+    yield get_session(warehouse, config=SPARK_SETTINGS)
+    stop_session()
+
+
+@pytest.fixture
+def schema(spark: "SparkSession", request: pytest.FixtureRequest) -> Iterator[str]:
+    """A schema of the test's own, dropped with all that is in it afterwards."""
+    stem = re.sub(r"\W+", "_", request.node.name).strip("_").lower()[:40]
+    name = f"{stem}_{next(_numbers)}"
+    spark.sql(f"CREATE SCHEMA `{name}`")
+    yield name
+    spark.sql(f"DROP SCHEMA `{name}` CASCADE")

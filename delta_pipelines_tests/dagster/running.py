@@ -1,0 +1,51 @@
+"""Materialize a pipeline's assets and look at what Dagster recorded."""
+
+import dagster as dg
+
+from delta_pipelines.dagster import build_pipeline_definitions
+
+
+class Outcome:
+    """One run: what was materialized, in order, with which metadata."""
+
+    def __init__(self, result, instance):
+        self.success = result.success
+        self.result = result
+        self.events = [
+            event.step_materialization_data.materialization
+            for event in result.get_asset_materialization_events()
+        ]
+        self.names = [event.asset_key.path[-1] for event in self.events]
+        records = instance.all_logs(result.run_id)
+        self.log = "\n".join(record.user_message or record.message for record in records)
+
+    def __getitem__(self, name):
+        (event,) = [event for event in self.events if event.asset_key.path[-1] == name]
+        return {key: value.value for key, value in event.metadata.items()}
+
+    def data_version(self, name):
+        (event,) = [event for event in self.events if event.asset_key.path[-1] == name]
+        return event.tags["dagster/data_version"]
+
+    @property
+    def failure(self):
+        """The failure of the one step that failed."""
+        (event,) = self.result.get_step_failure_events()
+        return event.step_failure_data.user_failure_data
+
+
+def materialize(pipeline, lake, instance, *, select=None, config=None, more=(), **arguments):
+    """Run a pipeline's assets as the UI does, with `config` as the op's config."""
+    definitions = build_pipeline_definitions(pipeline, spark=lake, **arguments)
+    keys = None
+    if select is not None:
+        keys = [dg.AssetKey([pipeline.schema, name]) for name in select]
+    result = dg.materialize(
+        [*definitions.assets, *more],
+        selection=keys,
+        resources=definitions.resources,
+        run_config={"ops": {pipeline.name: {"config": config}}} if config else None,
+        instance=instance,
+        raise_on_error=False,
+    )
+    return Outcome(result, instance)

@@ -1,0 +1,74 @@
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+
+from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
+from delta_pipelines.pipeline import Pipeline
+
+
+def observe(pipeline, lake, instance):
+    definitions = build_pipeline_definitions(pipeline, spark=lake)
+    (sources,) = [a for a in definitions.assets if a.op.name.endswith("_sources")]
+    keys = sources.keys
+    job = dg.define_asset_job("observing", selection=dg.AssetSelection.assets(*keys))
+    defs = dg.Definitions.merge(definitions, dg.Definitions(jobs=[job]))
+    result = defs.resolve_job_def("observing").execute_in_process(
+        instance=instance, raise_on_error=False
+    )
+    observations = {
+        event.asset_observation_data.asset_observation.asset_key.path[-1]: (
+            event.asset_observation_data.asset_observation
+        )
+        for event in result.get_asset_observation_events()
+    }
+    return result, observations
+
+
+def test_a_source_is_observed_at_its_delta_version(schema, lake, instance, spark):
+    pipeline = Pipeline("reading", schema=schema)
+    pipeline.source(f"{schema}.rates")
+    pipeline.materialized_view("t", "SELECT * FROM rates", inputs={"rates": f"{schema}.rates"})
+    spark.sql(f"CREATE TABLE {schema}.rates (rate DOUBLE COMMENT 'per euro') USING delta")
+
+    _, before = observe(pipeline, lake, instance)
+    _, same = observe(pipeline, lake, instance)
+    spark.sql(f"INSERT INTO {schema}.rates VALUES (1.5D)")
+    _, after = observe(pipeline, lake, instance)
+
+    versions = [seen["rates"].data_version for seen in (before, same, after)]
+    assert versions[0] == versions[1]
+    assert versions[0].endswith(":0")
+    assert versions[2].endswith(":1")
+    assert versions[0].split(":")[0] == versions[2].split(":")[0]
+    metadata = after["rates"].metadata
+    assert metadata["delta_pipelines/version"].value == 1
+    assert metadata["dagster/column_schema"].value.columns[0].description == "per euro"
+
+
+def test_a_missing_source_fails_and_the_others_are_observed(schema, lake, instance, spark):
+    pipeline = Pipeline("reading", schema=schema)
+    pipeline.source(f"{schema}.missing")
+    pipeline.source(f"{schema}.present")
+    pipeline.materialized_view(
+        "t",
+        "SELECT * FROM present, missing",
+        inputs={"present": f"{schema}.present", "missing": f"{schema}.missing"},
+    )
+    spark.sql(f"CREATE TABLE {schema}.present (n INT) USING delta")
+    result, observed = observe(pipeline, lake, instance)
+    assert not result.success
+    assert set(observed) == {"present"}
+    (event,) = result.get_step_failure_events()
+    description = event.step_failure_data.user_failure_data.description
+    assert f"{schema}.missing does not exist" in description
+
+
+def test_a_pyspark_resource_of_ones_own_is_used_and_checked(schema, spark, instance):
+    pipeline = Pipeline("mine", schema=schema)
+    pipeline.source(f"{schema}.present")
+    pipeline.materialized_view(
+        "t", "SELECT * FROM present", inputs={"present": f"{schema}.present"}
+    )
+    spark.sql(f"CREATE TABLE {schema}.present (n INT) USING delta")
+    resource = DeltaPipelineResource(pyspark=LazyPySparkResource(spark_config={}))
+    _, observed = observe(pipeline, resource, instance)
+    assert observed["present"].data_version.endswith(":0")

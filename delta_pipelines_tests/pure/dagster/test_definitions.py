@@ -1,0 +1,164 @@
+import dagster as dg
+import pytest
+from dagster_pyspark import LazyPySparkResource
+
+from delta_pipelines.dagster import (
+    DeltaPipelineResource,
+    build_pipeline_definitions,
+    build_source_observations,
+    delta_pipeline_assets,
+)
+from delta_pipelines.dagster.resource import flat_settings
+from delta_pipelines.errors import SessionError
+from delta_pipelines.pipeline import Pipeline
+from delta_pipelines_tests.dagster.sample import sales_pipeline
+
+
+def build(**arguments):
+    arguments.setdefault("spark", DeltaPipelineResource(warehouse="unused"))
+    return build_pipeline_definitions(sales_pipeline(), **arguments)
+
+
+def test_there_are_two_jobs_over_every_table_and_view():
+    definitions = build()
+    for name in ("sales_refresh", "sales_full_refresh"):
+        job = definitions.resolve_job_def(name)
+        assert {key.path[-1] for key in job.asset_layer.executable_asset_keys} == {
+            "orders_raw",
+            "orders",
+            "totals",
+            "big_totals",
+            "converted",
+        }
+    full = definitions.resolve_job_def("sales_full_refresh")
+    assert full.run_config == {"ops": {"sales": {"config": {"full_refresh_all": True}}}}
+
+
+def test_schedules_exist_on_demand_and_start_stopped():
+    assert not build().schedules
+    definitions = build(
+        refresh_cron="0 * * * *", full_refresh_cron="0 3 * * 0", execution_timezone="Europe/Paris"
+    )
+    schedules = {s.name: s for s in definitions.resolve_all_job_defs() and definitions.schedules}
+    assert set(schedules) == {"sales_refresh_schedule", "sales_full_refresh_schedule"}
+    assert {s.cron_schedule for s in schedules.values()} == {"0 * * * *", "0 3 * * 0"}
+    assert {s.default_status for s in schedules.values()} == {dg.DefaultScheduleStatus.STOPPED}
+    assert {s.execution_timezone for s in schedules.values()} == {"Europe/Paris"}
+
+
+def test_the_full_refresh_schedule_launches_a_full_refresh():
+    definitions = build(full_refresh_cron="0 3 * * 0")
+    schedule = definitions.resolve_schedule_def("sales_full_refresh_schedule")
+    assert schedule.job_name == "sales_full_refresh"
+    with dg.instance_for_test() as instance:
+        context = dg.build_schedule_context(
+            instance=instance, repository_def=definitions.get_repository_def()
+        )
+        requests = schedule.evaluate_tick(context).run_requests
+    assert len(requests) == 1
+
+
+def test_one_process_executes_a_run():
+    assert build().executor is dg.in_process_executor
+
+
+def test_the_op_is_one_and_can_be_given_pool_retries_and_name():
+    policy = dg.RetryPolicy(max_retries=2)
+
+    @delta_pipeline_assets(
+        pipeline=sales_pipeline(), name="nightly", pool="sales", retry_policy=policy
+    )
+    def assets(context, delta: DeltaPipelineResource):
+        yield from delta.run(context)
+
+    assert assets.op.name == "nightly"
+    assert assets.op.pool == "sales"
+    assert assets.op.retry_policy == policy
+    assert assets.can_subset
+    assert "delta" in assets.required_resource_keys
+
+
+def test_sources_are_observable_unless_somebody_else_defines_them():
+    key = dg.AssetKey(["landing", "rates"])
+    assert build().resolve_asset_graph().get(key).is_observable
+    without = build(observe_sources=False).resolve_asset_graph()
+    assert not without.get(key).is_observable
+    assert build_source_observations(Pipeline("empty", schema="s")) == ()
+
+
+def test_a_source_that_another_pipeline_writes_fits_into_one_location():
+    landing = Pipeline("landing_pipeline", schema="landing")
+    landing.materialized_view("rates", "SELECT 1.1D AS rate")
+    spark = DeltaPipelineResource(warehouse="unused")
+    merged = dg.Definitions.merge(
+        build_pipeline_definitions(landing, spark=spark), build(spark=spark, observe_sources=False)
+    )
+    graph = merged.resolve_asset_graph()
+    assert (
+        dg.AssetKey(["sales", "converted"])
+        in graph.get(dg.AssetKey(["landing", "rates"])).child_keys
+    )
+
+
+def test_the_resource_key_can_be_chosen():
+    definitions = build(resource_key="lake")
+    dg.Definitions.validate_loadable(definitions)
+    assert set(definitions.resources) == {"lake"}
+
+
+def test_values_given_in_code_are_no_run_config():
+    job = build().resolve_job_def("sales_refresh")
+    config = {"resources": {"delta": {"config": {"warehouse": "elsewhere"}}}}
+    fields = job.run_config_schema.config_type.fields["resources"].config_type.fields
+    assert "warehouse" not in str(getattr(fields["delta"].config_type, "fields", {}))
+    launch = build(spark=DeltaPipelineResource.configure_at_launch())
+    assert dg.validate_run_config(launch.resolve_job_def("sales_refresh"), config)
+
+
+def test_environment_variables_are_read_when_a_run_starts(monkeypatch):
+    monkeypatch.setenv("WAREHOUSE_OF_TEST", "/lake")
+    resource = DeltaPipelineResource(warehouse=dg.EnvVar("WAREHOUSE_OF_TEST"), max_concurrency=2)
+    seen = []
+
+    @dg.op
+    def look(delta: DeltaPipelineResource):
+        seen.append((delta.warehouse, delta.max_concurrency, delta.app_name))
+
+    @dg.job(resource_defs={"delta": resource.get_resource_definition()})
+    def looking():
+        look()
+
+    assert looking.execute_in_process(instance=dg.DagsterInstance.ephemeral()).success
+    assert seen == [("/lake", 2, "delta_pipelines")]
+
+
+def test_a_resource_without_a_place_says_what_to_write():
+    with pytest.raises(SessionError, match=r"DeltaPipelineResource\(warehouse=\.\.\.\)"):
+        _ = DeltaPipelineResource().spark_session
+
+
+def test_it_is_a_lazy_pyspark_resource_and_takes_another():
+    mine = LazyPySparkResource(spark_config={"spark.master": "local[1]"})
+    resource = DeltaPipelineResource(pyspark=mine)
+    assert isinstance(resource, LazyPySparkResource)
+    assert resource.pyspark is mine
+
+
+def test_settings_are_flattened_as_spark_writes_them():
+    nested = {"spark": {"ui": {"enabled": False}, "sql.shuffle.partitions": 2}, "a.b": "c"}
+    assert flat_settings(nested) == {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "a.b": "c",
+    }
+
+
+def test_a_pipeline_run_outside_its_decorator_says_so():
+    @dg.multi_asset(specs=[dg.AssetSpec("a")])
+    def plain(context: dg.AssetExecutionContext):
+        from delta_pipelines.dagster.specs import binding_of
+
+        binding_of(context)
+
+    with pytest.raises(dg.DagsterInvariantViolationError, match="@delta_pipeline_assets"):
+        dg.materialize([plain], instance=dg.DagsterInstance.ephemeral())

@@ -1,0 +1,223 @@
+"""Rules that every file of the repository keeps; each rule is first shown to find an offence."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "delta_pipelines"
+MOST_LINES = 400
+IMPORT_CPU_SECONDS = 1.0
+
+Rule = Callable[[str], Iterator[str]]
+
+JVM_NAMES = frozenset({"_jvm", "_jsparkSession", "_jdf", "_jsc", "_sc"})
+MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:root|work|home/[\w.-]+|Users/[\w.-]+)/[\w.]")
+WINDOWS_PATH = re.compile(r"\b[A-Z]:\\(?:Users|home)\b", re.IGNORECASE)
+REGISTRY_HOST = re.compile(
+    r"\b(?:pypi\.org|pythonhosted\.org|registry\.npmjs\.org|repo1?\.maven(?:\.apache)?\.org|"
+    r"proxy\.golang\.org|crates\.io|deb\.debian\.org|conda\.anaconda\.org)\b|"
+    r"(?:index-url|find-links|index_url)\s*[=:\s]\s*['\"]?(?:https?:|/)",
+    re.IGNORECASE,
+)
+
+
+def jvm_uses(text: str) -> Iterator[str]:
+    """Attributes and names of Spark's private JVM handles, in code (not in comments or prose)."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)):
+                if name in JVM_NAMES:
+                    yield f"line {node.lineno}: {name}"
+            case _:
+                pass
+
+
+def dagster_imports(text: str) -> Iterator[str]:
+    """Imports of dagster or one of its libraries, also inside functions."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import(names=aliases):
+                modules = [alias.name for alias in aliases]
+            case ast.ImportFrom(module=str(module), level=0):
+                modules = [module]
+            case ast.Call(
+                func=ast.Attribute(attr="import_module") | ast.Name(id="__import__"),
+                args=[ast.Constant(value=str(module)), *_],
+            ):
+                modules = [module]
+            case _:
+                continue
+        for module in modules:
+            if re.match(r"dagster(_\w+)?(\.|$)", module):
+                yield f"line {node.lineno}: {module}"
+
+
+def prints(text: str) -> Iterator[str]:
+    """Calls of the built-in `print`."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Call(func=ast.Name(id="print")):
+                yield f"line {node.lineno}: print("
+            case _:
+                pass
+
+
+def too_long(text: str) -> Iterator[str]:
+    """Files that a reader cannot take in."""
+    lines = len(text.splitlines())
+    if lines >= MOST_LINES:
+        yield f"{lines} lines"
+
+
+def machine_paths(text: str) -> Iterator[str]:
+    """Absolute paths of somebody's machine."""
+    yield from _found(text, MACHINE_PATH, WINDOWS_PATH)
+
+
+def registry_hosts(text: str) -> Iterator[str]:
+    """Hosts of package registries: which one is used is the business of the machine's client."""
+    yield from _found(text, REGISTRY_HOST)
+
+
+def _found(text: str, *patterns: re.Pattern[str]) -> Iterator[str]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        for pattern in patterns:
+            if match := pattern.search(line):
+                yield f"line {number}: {match[0]}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "offence", "allowed"),
+    [
+        (jvm_uses, "spark._jvm.java", "jvm = spark.version  # _jvm"),
+        (jvm_uses, "getattr(frame, '_jdf')", "'reads frame._jdf no more'"),
+        (jvm_uses, "session._sc.stop()", "self._schema"),
+        (dagster_imports, "import dagster as dg", "import delta_pipelines.dagster"),
+        (dagster_imports, "def f():\n    from dagster._core import x", "from dagsterish import x"),
+        (dagster_imports, "from dagster_pyspark import LazyPySparkResource", "dagster = 1"),
+        (dagster_imports, "importlib.import_module('dagster')", "importlib.import_module('rich')"),
+        (prints, "if x:\n    print(x)", "console.print(x)"),
+        (too_long, "x = 1\n" * MOST_LINES, "x = 1\n" * (MOST_LINES - 1)),
+        (machine_paths, "data = '/home/" + "ann/data'", "data = Path.home() / 'data'"),
+        (machine_paths, "see /work/" + "main/x", "artwork/main, ./work/main, ~/work/main"),
+        (machine_paths, r"open('C:\Us" + r"ers\ann')", "s3://bucket/root/x"),
+        (registry_hosts, "https://pypi" + ".org/simple", "published on PyPI"),
+        (registry_hosts, "--index-url " + "https://mirror", "--no-emit-index-url"),
+    ],
+)
+def test_each_rule_finds_an_offence_and_leaves_its_neighbour_alone(
+    rule: Rule, offence: str, allowed: str
+) -> None:
+    assert list(rule(offence))
+    assert not list(rule(allowed))
+
+
+def package_files(*, outside: str | None = None) -> Iterator[Path]:
+    """Modules of the package, without those of one sub-package."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if outside is None or PACKAGE / outside not in path.parents:
+            yield path
+
+
+def offences(rule: Rule, paths: Iterator[Path]) -> list[str]:
+    """Every offence against a rule, with its file."""
+    texts = [(path, path.read_text(encoding="utf-8")) for path in paths]
+    assert texts, "there is nothing to check"
+    return [f"{path.relative_to(ROOT)}: {found}" for path, text in texts for found in rule(text)]
+
+
+def test_only_the_delta_room_touches_the_jvm() -> None:
+    assert offences(jvm_uses, package_files(outside="delta")) == []
+
+
+def test_only_the_dagster_layer_imports_dagster() -> None:
+    assert offences(dagster_imports, package_files(outside="dagster")) == []
+
+
+def test_the_package_prints_nothing() -> None:
+    assert offences(prints, package_files()) == []
+
+
+def test_no_file_of_the_package_is_too_long() -> None:
+    assert offences(too_long, package_files()) == []
+
+
+def repository_files() -> Iterator[Path]:
+    """Text files that are committed, or would be with `git add .`."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout, so what is tracked is not known")
+    listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run([git, *listing], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        path = ROOT / name
+        if path.is_file() and b"\0" not in path.read_bytes()[:8192]:
+            yield path
+
+
+def test_no_tracked_file_names_a_path_of_somebodys_machine() -> None:
+    assert offences(machine_paths, repository_files()) == []
+
+
+def test_no_tracked_file_names_a_package_registry() -> None:
+    assert offences(registry_hosts, repository_files()) == []
+
+
+IMPORT_PROBE = """
+import sys, time
+before = time.process_time()
+{statement}
+cpu = time.process_time() - before
+dagster = sorted(m for m in sys.modules if m.partition("_")[0].partition(".")[0] == "dagster")
+sys.stdout.write(repr((cpu, dagster)))
+"""
+
+
+def import_costs(statement: str, folder: Path) -> tuple[float, list[str], bool]:
+    """Run a statement in a fresh interpreter: its CPU seconds, dagster's modules, a JVM's start.
+
+    `java` is a script that leaves a mark, so that even a JVM that ends at once is seen.
+    """
+    java = folder / "bin" / "java"
+    mark = folder / "started"
+    java.parent.mkdir(parents=True, exist_ok=True)
+    java.write_text(f"#!/bin/sh\necho x >> '{mark}'\nexit 1\n")
+    java.chmod(0o755)
+    ended = subprocess.run(
+        [sys.executable, "-c", IMPORT_PROBE.format(statement=statement)],
+        cwd=ROOT,
+        env={"JAVA_HOME": str(folder), "PATH": f"{java.parent}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    cpu, dagster = ast.literal_eval(ended.stdout)
+    return cpu, dagster, mark.exists()
+
+
+def test_importing_the_package_is_cheap_and_starts_no_jvm_and_no_dagster(tmp_path: Path) -> None:
+    # The least of a few: other processes of the machine cost an import CPU time too.
+    costs = [import_costs("import delta_pipelines", tmp_path / str(run)) for run in range(3)]
+    assert [started for _, _, started in costs] == [False] * 3
+    assert [dagster for _, dagster, _ in costs] == [[]] * 3
+    assert min(cpu for cpu, _, _ in costs) < IMPORT_CPU_SECONDS
+
+
+def test_the_import_probe_sees_a_jvm_dagster_and_cpu_time(tmp_path: Path) -> None:
+    jvm = (
+        "try:\n    from pyspark.sql import SparkSession; SparkSession.builder.getOrCreate()\n"
+        "except Exception:\n    pass"
+    )
+    assert import_costs(jvm, tmp_path)[2]
+    busy = "import dagster_pyspark\nwhile time.process_time() < 1.1: pass"
+    cpu, dagster, _ = import_costs(busy, tmp_path / "busy")
+    assert cpu > 0.1
+    assert "dagster_pyspark" in dagster

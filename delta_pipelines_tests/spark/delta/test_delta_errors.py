@@ -1,0 +1,68 @@
+"""What Spark's failures are told as."""
+
+import pytest
+from pyspark.sql import functions as F
+
+from delta_pipelines.delta.spark_errors import conflict_class, explain, explained
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+
+
+@F.udf("int")
+def failing(value):
+    raise ValueError("carrier 7 is unknown")
+
+
+def told(work) -> DatasetError:
+    with pytest.raises(DatasetError) as caught, explained("aviation.flights"):
+        work()
+    assert caught.value.__cause__ is not None
+    assert "\tat " not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_a_python_function_is_told_by_its_own_last_line(spark) -> None:
+    error = told(lambda: spark.range(2).select(failing("id")).collect())
+    assert str(error) == (
+        "aviation.flights: [PYTHON_EXCEPTION] a Python function failed: "
+        "ValueError: carrier 7 is unknown"
+    )
+    assert not error.transient
+
+
+def test_raise_error_is_told_by_its_text_also_from_a_write(spark, tmp_path) -> None:
+    rows = spark.sql("SELECT raise_error('no such airport') || 'x' AS a FROM range(2)")
+    expected = "aviation.flights: [USER_RAISED_EXCEPTION] no such airport."
+    assert str(told(rows.collect)) == expected
+    path = str(tmp_path / "t")
+    assert str(told(lambda: rows.write.format("delta").save(path))) == expected
+
+
+def test_a_missing_column_is_told_with_the_suggestion(spark) -> None:
+    error = told(lambda: spark.sql("SELECT nope FROM VALUES (1) AS t(a)"))
+    assert "`nope` cannot be resolved" in str(error)
+    assert "`a`" in str(error)
+
+
+def test_bad_values_and_missing_tables_are_told(spark) -> None:
+    assert "CAST_INVALID_INPUT" in str(told(lambda: spark.sql("SELECT CAST('x' AS INT)").collect()))
+    assert "DIVIDE_BY_ZERO" in str(told(lambda: spark.sql("SELECT 1 / 0").collect()))
+    assert "TABLE_OR_VIEW_NOT_FOUND" in str(told(lambda: spark.table("nowhere.nothing")))
+    assert "PARSE_SYNTAX_ERROR" in str(told(lambda: spark.sql("SELEC 1")))
+
+
+def test_a_lost_checkpoint_block_is_transient(spark) -> None:
+    rows = spark.range(3).localCheckpoint()
+    for rdd in spark.sparkContext._jsc.getPersistentRDDs().values():
+        rdd.unpersist(True)
+    error = told(rows.collect)
+    assert error.transient
+    assert "Running it again can help" in str(error)
+
+
+def test_errors_of_this_package_and_of_python_pass(spark) -> None:
+    own = SchemaChangeError("as it is", dataset="a.b")
+    assert explain(own, "c.d") is own
+    with pytest.raises(KeyError), explained("a.b"):
+        raise KeyError("x")
+    assert conflict_class(KeyError("x")) is None

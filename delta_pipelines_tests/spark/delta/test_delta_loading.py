@@ -1,0 +1,117 @@
+"""Loading: the latest state, a pinned version, counts and history; no Spark job where promised."""
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import SparkSession
+
+from delta_pipelines.delta.described import described_table
+from delta_pipelines.delta.loading import history_entry, load_table, read_pinned, row_count
+from delta_pipelines.delta.transaction import begin
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.identifiers import Identifier
+
+
+def jobs_of(spark: SparkSession, work: Callable[[], object]) -> int:
+    """How many Spark jobs a piece of work starts in this thread."""
+    context = spark.sparkContext
+    context.setJobGroup("counted", "counted")
+    before = len(context.statusTracker().getJobIdsForGroup("counted"))
+    work()
+    after = len(context.statusTracker().getJobIdsForGroup("counted"))
+    context._jsc.clearJobGroup()
+    return after - before
+
+
+def test_state_count_and_history_start_no_job(spark, table, put, look) -> None:
+    put(spark.range(3), cluster_columns=("id",))
+    state = look.state()
+    assert jobs_of(spark, lambda: spark.range(3).count()) > 0
+    assert jobs_of(spark, lambda: load_table(spark, table)) == 0
+    assert jobs_of(spark, lambda: row_count(spark, state)) == 0
+    assert jobs_of(spark, lambda: history_entry(spark, state.location, 0)) == 0
+    assert jobs_of(spark, lambda: read_pinned(spark, state)) == 0
+
+
+def test_the_state_is_the_one_that_another_writer_just_left(spark, table, put, look) -> None:
+    put(spark.range(3))
+    spark.sql(f"INSERT INTO {table} VALUES (9)")
+    assert (look.state().version, row_count(spark, look.state())) == (1, 4)
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('k' = 'v', 'delta.feature.v2Checkpoint' = "
+              "'supported')")
+    assert look.state().properties == {"k": "v"}
+
+
+def test_both_ways_of_reading_a_state_agree(spark, table, put, look) -> None:
+    put(
+        spark.sql("SELECT 1 AS a, 2 AS b, 3 AS `c d`"),
+        partition_columns=("b",),
+        properties={"k": "v", "delta.appendOnly": "false"},
+        comment="c",
+    )
+    assert described_table(spark, table) == look.state()
+
+
+def test_rows_are_counted_with_deletion_vectors_and_not_for_an_older_version(
+    spark, table, put, look
+) -> None:
+    put(spark.range(10).coalesce(1), properties={"delta.enableDeletionVectors": "true"})
+    old = look.state()
+    assert row_count(spark, old) == 10
+    spark.sql(f"DELETE FROM {table} WHERE id = 3")
+    assert row_count(spark, look.state()) == 9
+    assert row_count(spark, old) is None
+
+
+def test_a_pinned_version_is_read_after_later_commits(spark, table, put, look) -> None:
+    put(spark.range(2))
+    pinned = look.state()
+    spark.sql(f"INSERT INTO {table} VALUES (9)")
+    assert read_pinned(spark, pinned).count() == 2
+    assert read_pinned(spark, look.state()).count() == 3
+
+
+def test_a_table_that_was_replaced_since_is_not_read(spark, table, put, look) -> None:
+    put(spark.range(2))
+    pinned = look.state()
+    spark.sql(f"DROP TABLE {table}")
+    with pytest.raises(DatasetError, match="replaced since the plan") as caught:
+        read_pinned(spark, pinned)
+    assert caught.value.transient
+    put(spark.range(5))
+    with pytest.raises(DatasetError, match=f"id was {pinned.table_id}") as caught:
+        read_pinned(spark, pinned)
+    assert caught.value.transient
+
+
+def test_a_version_that_is_gone_is_told(spark, table, put, look) -> None:
+    put(spark.range(2))
+    put(spark.range(3))
+    pinned = look.state()
+    spark.sql(f"DROP TABLE {table}")
+    put(spark.range(5))
+    with pytest.raises(DatasetError, match="version 1 was replaced since the plan"):
+        read_pinned(spark, pinned)
+
+
+def test_a_commit_tells_its_operation_metrics_and_user_metadata(spark, table, put, look) -> None:
+    put(spark.range(3))
+    spark.sql(f"DELETE FROM {table} WHERE id = 0")
+    first = history_entry(spark, look.state().location, 0)
+    assert first is not None
+    assert (first.operation, first.user_metadata) == ("WRITE", '{"run": "r1"}')
+    assert first.metrics["numOutputRows"] == 3
+    second = history_entry(spark, look.state().location, 1)
+    assert second is not None
+    assert (second.operation, second.metrics["numDeletedRows"]) == ("DELETE", 1)
+    assert second.timestamp > first.timestamp
+    assert history_entry(spark, look.state().location, 2) is None
+
+
+def test_identifiers_of_the_session_catalog_may_name_it(spark, table, put) -> None:
+    put(spark.range(1))
+    named = Identifier("spark_catalog", table.schema, table.name)
+    state = load_table(spark, named)
+    assert state is not None
+    assert state.identifier == named
+    assert begin(spark, named).atomic

@@ -1,0 +1,308 @@
+"""What a merge does to rows, held against Delta's own suite and Delta's SQL MERGE."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from delta_pipelines.merge import merge_into
+from delta_pipelines_tests.spark.merge.oracle import (
+    DV,
+    by_source_delete,
+    by_source_update,
+    create,
+    delete,
+    insert,
+    sorted_rows,
+    update,
+)
+
+BASE = [(2, 2), (1, 4)]
+ON = "s.key1 = t.key2"
+PLAIN, PARTITIONED = "", "PARTITIONED BY (key2)"
+UPDATE = update(key2="20 + s.key1", value="20 + s.value")
+INSERT = insert(key2="s.key1 - 10", value="s.value + 10")
+LAYOUTS = [PLAIN, PARTITIONED, DV]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=["plain", "partitioned", "dv"])
+def test_upsert_updates_matches_and_inserts_the_rest(merge_rows, layout):
+    result = merge_rows(
+        BASE,
+        [(1, 1), (0, 3)],
+        ON,
+        UPDATE,
+        INSERT,
+        gives=[(2, 2), (21, 21), (-10, 13)],
+        layout=layout,
+    )
+    assert result.metrics["numTargetRowsUpdated"] == 1
+    assert result.metrics["numTargetRowsInserted"] == 1
+    assert result.metrics["numSourceRows"] == 2
+    assert (result.executor, result.attempts) == ("native", 1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=["plain", "partitioned", "dv"])
+def test_clauses_of_all_kinds_act_together(merge_rows, layout):
+    merge_rows(
+        [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5)],
+        [(1, 10), (2, 20), (3, 30), (9, 90), (8, 80)],
+        ON,
+        delete("s.key1 = 1"),
+        update("s.key1 = 2", value="s.value"),
+        insert("s.key1 = 9", key2="s.key1", value="s.value"),
+        by_source_update("t.key2 = 4", value="-t.value"),
+        by_source_delete(),
+        gives=[(2, 20), (3, 3), (4, -4), (9, 90)],
+        layout=layout,
+        files=2,
+    )
+
+
+def test_extra_source_columns_are_no_matter(merge_rows):
+    merge_rows(
+        BASE,
+        [(1, 1, "x"), (0, 3, "y")],
+        ON,
+        UPDATE,
+        INSERT,
+        gives=[(2, 2), (21, 21), (-10, 13)],
+        source_ddl="key1 int, value int, extra string",
+    )
+
+
+def test_target_by_path(spark: SparkSession, tmp_path):
+    path = str(tmp_path / "target")
+    spark.createDataFrame(BASE, "key2 int, value int").write.format("delta").save(path)
+    source = spark.createDataFrame([(1, 1), (0, 3)], "key1 int, value int")
+    result = INSERT.add(UPDATE.add(merge_into(spark, path, source, ON))).execute()
+    assert result.version == 1
+    rows = sorted_rows(spark.read.format("delta").load(path))
+    assert rows == sorted([(2, 2), (21, 21), (-10, 13)], key=str)
+
+
+def test_on_may_use_more_than_keys(merge_rows):
+    merge_rows(
+        BASE,
+        [(1, 1), (0, 3), (1, 6)],
+        f"{ON} AND s.value < t.value",
+        UPDATE,
+        INSERT,
+        gives=[(2, 2), (21, 21), (-10, 13), (-9, 16)],
+    )
+
+
+@pytest.mark.parametrize("names", [("key2", "value"), ("value", "key2")])
+def test_order_of_assignments_does_not_matter(merge_rows, names):
+    values = {"key2": "20 + t.key2", "value": "t.value + s.value"}
+    merge_rows(
+        BASE,
+        [(1, 1), (0, 3)],
+        ON,
+        update(**{name: values[name] for name in names}),
+        INSERT,
+        gives=[(2, 2), (21, 5), (-10, 13)],
+    )
+
+
+def test_update_only_some_columns(merge_rows):
+    merge_rows(
+        BASE, [(1, 1), (0, 3)], ON, update(value="t.value + 3"), gives=[(2, 2), (1, 7)], layout=DV
+    )
+
+
+def test_first_insert_clause_that_applies_wins(merge_rows):
+    merge_rows(
+        BASE,
+        [(1, 1), (0, 3), (3, 5)],
+        ON,
+        insert("s.key1 = 0", key2="s.key1", value="s.value + 3"),
+        INSERT,
+        gives=[(2, 2), (1, 4), (0, 6), (-7, 15)],
+    )
+
+
+def test_file_is_touched_but_no_row_updated(merge_rows):
+    result = merge_rows(
+        BASE,
+        [(1, 1), (0, 3)],
+        ON,
+        update("t.key2 = 5", value="t.value + 3"),
+        INSERT,
+        gives=[(2, 2), (1, 4), (-10, 13)],
+    )
+    assert result.metrics["numTargetRowsUpdated"] == 0
+
+
+def test_insert_into_an_empty_table(merge_rows):
+    merge_rows([], [(5, 5)], ON, UPDATE, INSERT, gives=[(-5, 15)])
+
+
+def test_everything_is_updated(merge_rows):
+    merge_rows(BASE, [(1, 5), (2, 9)], ON, UPDATE, INSERT, gives=[(21, 25), (22, 29)])
+
+
+def test_same_names_on_both_sides_are_told_apart_by_alias(merge_rows):
+    merge_rows(
+        BASE,
+        [(1, 5), (2, 9)],
+        "s.key = t.key",
+        update(key="20 + s.key", value="20 + s.value"),
+        gives=[(21, 25), (22, 29)],
+        target_ddl="key int, value int",
+        source_ddl="key int, value int",
+    )
+
+
+def test_self_merge(spark: SparkSession, schema: str):
+    table = create(spark, f"{schema}.me", "key2 int, value int", BASE)
+    builder = merge_into(spark, table, spark.table(table), "s.key2 = t.key2")
+    builder.when_matched_update(set={"key2": "20 + s.key2", "value": "20 + s.value"}).execute()
+    assert sorted_rows(spark.table(table)) == [(21, 24), (22, 22)]
+
+
+@pytest.mark.parametrize(
+    ("order", "gives"),
+    [("key1", [(1, 4), (2, 2), (-10, 13)]), ("value DESC", [(2, 2), (21, 26)])],
+)
+def test_source_with_order_and_limit(merge_rows, order, gives):
+    result = merge_rows(
+        BASE,
+        [(1, 6), (0, 3)],
+        ON,
+        UPDATE,
+        INSERT,
+        gives=gives,
+        through=lambda frame: frame.selectExpr("*").orderBy(*_order(order)).limit(1),
+    )
+    assert result.materialize_source_reason == "materializeNonDeterministicSourceNonDelta"
+
+
+def _order(text: str):
+    from pyspark.sql import functions as F
+
+    return [F.expr(text.split()[0]).desc() if text.endswith("DESC") else F.expr(text)]
+
+
+def test_one_source_row_may_update_many_target_rows(merge_rows):
+    merge_rows(
+        BASE,
+        [(1, 5), (2, 9)],
+        "s.key1 = 1",
+        UPDATE,
+        INSERT,
+        gives=[(-8, 19), (21, 25), (21, 25)],
+        layout=PARTITIONED,
+    )
+
+
+def test_merge_is_seen_through_the_cached_target(spark: SparkSession, schema: str):
+    table = create(spark, f"{schema}.cached", "key2 int, value int", BASE)
+    spark.table(table).cache()
+    assert spark.table(table).count() == 2
+    spark.sql(f"INSERT INTO {table} VALUES (100, 100), (3, 5)")
+    source = spark.createDataFrame([(1, 1), (0, 3), (3, 3)], "key1 int, value int")
+    builder = update(value="t.value + 3").add(merge_into(spark, table, source, ON))
+    insert(key2="s.key1", value="s.value + 10").add(builder).execute()
+    expected = [(100, 100), (2, 2), (1, 7), (3, 8), (0, 13)]
+    assert sorted_rows(spark.table(table)) == sorted(expected, key=str)
+    spark.catalog.uncacheTable(table)
+
+
+def test_no_source_column_is_used(merge_rows):
+    merge_rows(
+        BASE,
+        [(1, 1), (0, 3)],
+        "t.key2 < 0",
+        update(key2="20", value="20"),
+        insert(key2="10", value="10"),
+        gives=[(2, 2), (1, 4), (10, 10), (10, 10)],
+    )
+
+
+STRINGS = "key2 string, value string, op string"
+KEPT = [("2", "2", "noop"), ("1", "4", "noop"), ("3", "2", "noop"), ("4", "4", "noop")]
+TWICE = [("1", "2", "noop"), ("1", "4", "noop"), ("3", "2", "noop"), ("4", "4", "noop")]
+BELOW_3 = "t.key2 < '3'"
+
+
+@pytest.mark.parametrize(
+    ("target", "on", "source", "gives"),
+    [
+        pytest.param(
+            KEPT,
+            f"{ON} AND t.key2 != '1'",
+            [("1", "8"), ("0", "3")],
+            [*KEPT, ("1", "8", "insert"), ("0", "3", "insert")],
+            id="excluded",
+        ),
+        pytest.param(
+            TWICE,
+            f"{ON} AND {BELOW_3}",
+            [("1", "8"), ("0", "3")],
+            [*TWICE[2:], *[("1", "8", "update")] * 2, ("0", "3", "insert")],
+            id="included",
+        ),
+        pytest.param(
+            TWICE, BELOW_3, [("1", "8")], [*TWICE[2:], *[("1", "8", "update")] * 2], id="local-only"
+        ),
+        pytest.param(
+            KEPT,
+            "1 != 1",
+            [("1", "8"), ("0", "3")],
+            [*KEPT, ("1", "8", "insert"), ("0", "3", "insert")],
+            id="never",
+        ),
+        pytest.param(KEPT, "1 = 1", [("1", "8")], [("1", "8", "update")] * 4, id="always"),
+        pytest.param(
+            TWICE,
+            f"{ON} AND {BELOW_3}",
+            [("1", "8"), ("3", "10"), ("0", "3")],
+            [
+                *TWICE[2:],
+                *[("1", "8", "update")] * 2,
+                ("0", "3", "insert"),
+                ("3", "10", "insert"),
+            ],
+            id="touched-file-with-other-rows",
+        ),
+    ],
+)
+def test_predicates_on_the_target_only(merge_rows, target, on, source, gives):
+    merge_rows(
+        target,
+        source,
+        on,
+        update(key2="s.key1", value="s.value", op="'update'"),
+        insert(key2="s.key1", value="s.value", op="'insert'"),
+        gives=gives,
+        target_ddl=STRINGS,
+        source_ddl="key1 string, value string",
+    )
+
+
+def test_schema_evolution_adds_an_assigned_column(spark: SparkSession, schema: str):
+    table = create(spark, f"{schema}.evolving", "id int, v int", [(1, 1), (2, 2)])
+    source = spark.createDataFrame([(2, 20, "x"), (3, 30, "y")], "id int, v int, note string")
+    builder = merge_into(spark, table, source, "t.id = s.id").with_schema_evolution()
+    builder.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert spark.table(table).columns == ["id", "v", "note"]
+    assert sorted_rows(spark.table(table)) == [(1, 1, None), (2, 20, "x"), (3, 30, "y")]
+
+
+def test_aliases_of_the_callers_own(spark: SparkSession, schema: str):
+    table = create(spark, f"{schema}.named", "id int, v int", [(1, 1)])
+    source = spark.createDataFrame([(1, 5)], "id int, v int")
+    merge_into(
+        spark, table, source, "old.id = new.id", target_alias="old", source_alias="new"
+    ).when_matched_update(set={"v": "old.v + new.v"}).execute()
+    assert sorted_rows(spark.table(table)) == [(1, 6)]
+
+
+def test_columns_serve_as_well_as_text(spark: SparkSession, schema: str):
+    from pyspark.sql import functions as F
+
+    table = create(spark, f"{schema}.columns", "id int, v int", [(1, 1), (2, 2)])
+    source = spark.createDataFrame([(1, 5), (3, 7)], "id int, v int")
+    merge_into(spark, table, source, F.col("t.id") == source["id"]).when_matched_update(
+        set={"v": F.col("s.v") + 1}, condition=source["v"] > 0
+    ).when_not_matched_insert(values={"id": source["id"], "v": F.lit(0)}).execute()
+    assert sorted_rows(spark.table(table)) == [(1, 6), (2, 2), (3, 0)]

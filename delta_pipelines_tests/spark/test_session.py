@@ -1,0 +1,290 @@
+"""Sessions with a real Spark: one per process, one process per catalog, nothing left around."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
+
+from delta_pipelines.errors import SessionError
+from delta_pipelines.session import check_session, get_session
+
+PREAMBLE = """
+import json, os, sys
+from pathlib import Path
+from delta_pipelines.errors import SessionError
+from delta_pipelines.session import check_session, get_session, spark_config, stop_session
+
+settings = json.loads(os.environ["SPARK_SETTINGS"])
+
+def session(warehouse, **arguments):
+    return get_session(warehouse, config=settings, **arguments)
+
+def refused(call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except SessionError as error:
+        return f"{type(error).__name__}: {error}"
+    return "not refused"
+
+def say(*words):
+    print("say", json.dumps(words), flush=True)
+
+def told():
+    sys.stdin.readline()
+"""
+
+
+class Program:
+    """A Python program in a process and a working directory of its own."""
+
+    def __init__(self, code: str, folder: Path, settings: dict[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "SPARK_SETTINGS": json.dumps(settings),
+        }
+        self.errors = folder.parent / f"{folder.name}.stderr"
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", PREAMBLE + code],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+
+    def says(self) -> list[object]:
+        """Wait for the next thing that the program says."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("say "):
+                said: list[object] = json.loads(line.removeprefix("say "))
+                return said
+        raise AssertionError(f"The program ended early:\n{self.errors.read_text()[-4000:]}")
+
+    def tell(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def end(self) -> None:
+        self.process.communicate()
+        assert self.process.returncode == 0, self.errors.read_text()[-4000:]
+
+
+Run = Callable[..., Program]
+
+
+@pytest.fixture
+def run(tmp_path: Path, spark_settings: dict[str, str]) -> Iterator[Run]:
+    programs: list[Program] = []
+
+    def start(code: str, name: str = "cwd") -> Program:
+        programs.append(Program(code, tmp_path / name, spark_settings))
+        return programs[-1]
+
+    yield start
+    for program in programs:
+        program.process.kill()
+        program.process.communicate()
+
+
+def test_a_udf_runs_on_the_drivers_python(spark: SparkSession) -> None:
+    interpreter = udf(lambda _: sys.executable)
+    assert spark.range(1).select(interpreter("id")).first() == (sys.executable,)
+
+
+def test_tables_are_delta_and_stand_in_the_warehouse(
+    spark: SparkSession, schema: str, warehouse: Path
+) -> None:
+    spark.sql(f"CREATE TABLE {schema}.t USING delta AS SELECT 1 AS a")
+    assert (warehouse / f"{schema}.db" / "t" / "_delta_log").is_dir()
+    assert spark.table(f"{schema}.t").first() == (1,)
+
+
+def test_the_suites_session_is_set_up_for_delta(spark: SparkSession) -> None:
+    check_session(spark)
+    check_session(spark.newSession())
+
+
+def test_a_second_call_returns_the_live_session(
+    spark: SparkSession, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert get_session(warehouse) is spark
+    monkeypatch.chdir(warehouse.parent)
+    assert get_session(f"./{warehouse.name}", lock_timeout=0) is spark
+
+
+def test_another_warehouse_is_refused_while_a_session_is_live(
+    spark: SparkSession, warehouse: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(SessionError, match=r"is live in this process.*spark\.stop\(\)") as caught:
+        get_session(tmp_path)
+    assert str(warehouse) in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_setting_that_spark_reads_at_its_start_cannot_be_changed_later(
+    spark: SparkSession, warehouse: Path, spark_settings: dict[str, str]
+) -> None:
+    with pytest.raises(SessionError, match=r"other values of spark\.sql\.extensions, which"):
+        get_session(warehouse, config={"spark.sql.extensions": "com.acme.Own"})
+    assert get_session(warehouse, config=spark_settings) is spark
+
+
+def test_a_setting_of_queries_can_be_changed_later(spark: SparkSession, warehouse: Path) -> None:
+    key = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(key)
+    try:
+        get_session(warehouse, config={key: "5"})
+        assert spark.conf.get(key) == "5"
+    finally:
+        assert before is not None
+        spark.conf.set(key, before)
+
+
+def test_one_process_has_one_warehouse_after_another_and_leaves_nothing_around(
+    run: Run, tmp_path: Path
+) -> None:
+    program = run("""
+spark = session("my tables")
+spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+spark.sql("CREATE VIEW v AS SELECT a + 1 AS b FROM t")
+say(spark.table("v").collect(), sorted(os.listdir(".")), sorted(os.listdir("my tables")))
+spark.stop()
+say(os.path.exists("my tables/_metastore/derby.holder.json"))
+stopped, spark = spark, session("other")
+stopped.stop()  # a second time, which must not end the new session
+say([t.name for t in spark.catalog.listTables()], sorted(os.listdir(".")))
+""")
+    assert program.says() == [[[2]], ["my tables"], ["_metastore", "t"]]
+    assert program.says() == [False]
+    assert program.says() == [[], ["my tables", "other"]]
+    program.end()
+    log_lines = program.errors.read_text().splitlines()
+    assert [line for line in log_lines if re.search(r" (WARN|ERROR) ", line)] == []
+
+
+def test_a_catalog_goes_from_process_to_process(run: Run, tmp_path: Path) -> None:
+    holder = run("""
+spark = session("../warehouse")
+spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+say(os.getpid())
+told()
+""")
+    [pid] = holder.says()
+
+    impatient = run('say(refused(session, "../warehouse", lock_timeout=1))')
+    [message] = impatient.says()
+    assert str(message).startswith("CatalogLockedError: The catalog in ")
+    assert f"in use by process {pid} (python)" in str(message)
+    assert "Waiting for the catalog" in impatient.errors.read_text()
+
+    waiting = run(
+        """
+import logging
+class Announce(logging.Handler):
+    def emit(self, record):
+        say(record.getMessage())
+logging.getLogger("delta_pipelines").addHandler(Announce())
+spark = session("../warehouse", lock_timeout=120)
+say("got it", spark.table("t").collect())
+told()
+spark.stop()
+say("stopped")
+told()
+""",
+        "waiting",
+    )
+    assert f"in use by process {pid}" in str(waiting.says())
+    holder.process.send_signal(signal.SIGKILL)
+    said = waiting.says()
+    while "Waiting for the catalog" in str(said):  # for the killed holder's JVM
+        said = waiting.says()
+    assert said == ["got it", [[1]]]
+
+    waiting.tell()
+    assert waiting.says() == ["stopped"]
+    last = run('say(session("../warehouse", lock_timeout=0).table("t").collect())', "last")
+    assert last.says() == [[[1]]]
+    last.end()
+    waiting.tell()
+    waiting.end()
+
+
+def test_a_spark_that_has_the_catalog_without_our_lock_is_named(run: Run) -> None:
+    stranger = run("""
+from pyspark.sql import SparkSession
+os.makedirs("../warehouse/_metastore")
+builder = SparkSession.builder
+for key, value in spark_config("../warehouse", extra=settings).items():
+    builder = builder.config(key, value)
+builder.getOrCreate().sql("SHOW TABLES").collect()
+from pyspark import SparkContext
+say(SparkContext._gateway.proc.pid)
+told()
+""")
+    [jvm] = stranger.says()
+    ours = run(
+        """
+from delta_pipelines.session import _start
+say(refused(session, "../warehouse", lock_timeout=0.5))
+config = spark_config("../warehouse", extra=settings)
+say(refused(_start, config))  # as when the stranger comes between our look and Derby's
+""",
+        "ours",
+    )
+    [looked] = ours.says()
+    assert f"process {jvm}, which has the database open without our lock" in str(looked)
+    [started] = ours.says()
+    assert str(started).startswith("CatalogLockedError: The catalog in ")
+    assert "end that process" in str(started)
+    assert "\n" not in str(started)
+
+
+def test_a_session_that_someone_else_built_is_checked_and_never_replaced(run: Run) -> None:
+    program = run("""
+from pyspark.sql import SparkSession
+plain = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+say(refused(check_session, plain), refused(session, "tables"))
+say(plain.range(3).count(), os.path.exists("tables"))
+plain.stop()
+settings["spark.sql.catalogImplementation"] = "in-memory"
+spark = session("tables")
+check_session(spark)
+spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+say(spark.table("t").collect(), sorted(os.listdir(".")), sorted(os.listdir("tables")))
+""")
+    lacking, replaced = map(str, program.says())
+    assert "`io.delta.sql.DeltaSparkSessionExtension` to `spark.sql.extensions`" in lacking
+    assert "set `spark.sql.catalog.spark_catalog`" in lacking
+    assert "`get_session` did not build in this process is live" in replaced
+    assert program.says() == [3, False]
+    assert program.says() == [[[1]], ["tables"], ["t"]]
+    program.end()
+
+
+def test_a_start_that_fails_says_so_and_frees_the_catalog(run: Run) -> None:
+    program = run("""
+own = settings["spark.driver.extraJavaOptions"]
+settings["spark.driver.extraJavaOptions"] = "-Xmx64m"
+say(refused(session, "tables"))
+settings["spark.driver.extraJavaOptions"] = own
+say(session("tables", lock_timeout=0).range(2).count())
+""")
+    [message] = program.says()
+    assert str(message).startswith("SessionError: Spark did not start: ")
+    assert "`config`" in str(message)
+    assert program.says() == [2]
+    program.end()

@@ -1,0 +1,1 @@
+"""Airports, flights and their delays: the demo project, on real data."""
