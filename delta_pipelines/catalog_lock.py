@@ -126,7 +126,7 @@ class CatalogLock:
         )
         draft = self.holder_file.with_name(f"{self.holder_file.name}.{holder.pid}")
         draft.write_text(json.dumps(asdict(holder)), encoding="utf-8")
-        os.replace(draft, self.holder_file)
+        draft.replace(self.holder_file)
 
 
 def read_holder(path: Path) -> Holder | None:

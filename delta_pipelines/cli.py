@@ -5,7 +5,9 @@ import importlib.util
 import json
 import logging
 import sys
+import uuid
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import click
@@ -89,7 +91,7 @@ def plan(
     if as_json:
         click.echo(json.dumps(made.to_dict(), indent=2))
     else:
-        console.print(plan_text(made), end="")
+        console.print(plan_text(made), end="", soft_wrap=True)
     if made.errors:
         sys.exit(1)
 
@@ -147,16 +149,15 @@ def load_pipeline(target: str) -> Pipeline:
     where, _, variable = target.rpartition(":")
     if not where:
         raise click.BadParameter(f"{target!r} is not of the form module:variable.")
-    if where.endswith(".py"):
-        path = Path(where).resolve()
-        if not path.is_file():
-            raise click.BadParameter(f"there is no file {where}.")
-        sys.path.insert(0, str(path.parent))
-        where = path.stem
-    else:
-        sys.path.insert(0, str(Path.cwd()))
+    path = Path(where).resolve() if where.endswith(".py") else None
+    if path is not None and not path.is_file():
+        raise click.BadParameter(f"there is no file {where}.")
+    folder, name = (path.parent, path.stem) if path is not None else (Path.cwd(), where)
+    sys.path.insert(0, str(folder))
     try:
-        module = importlib.import_module(where)
+        module = importlib.import_module(name)
+        if path is not None and Path(getattr(module, "__file__", None) or "").resolve() != path:
+            module = _loaded(path)
     except ModuleNotFoundError as error:
         raise click.BadParameter(f"cannot import {where}: {error}.") from error
     pipeline = getattr(module, variable, None)
@@ -165,6 +166,17 @@ def load_pipeline(target: str) -> Pipeline:
         hint = f" It has: {', '.join(named)}." if named else ""
         raise click.BadParameter(f"{where} has no pipeline {variable!r}.{hint}")
     return pipeline
+
+
+def _loaded(path: Path) -> ModuleType:
+    """A file whose name another module has already: `calendar.py`, say."""
+    spec = importlib.util.spec_from_file_location(f"{path.stem}_{uuid.uuid4().hex}", path)
+    if spec is None or spec.loader is None:
+        raise click.BadParameter(f"{path} cannot be imported.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def session(warehouse: str) -> "SparkSession":
@@ -178,10 +190,14 @@ def session(warehouse: str) -> "SparkSession":
 def main() -> None:
     """The console script: one sentence for an expected error, 130 for Ctrl-C."""
     try:
-        cli(standalone_mode=True)
+        # On its own, click answers Ctrl-C with "Aborted!" and 1.
+        cli(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
     except PipelineError as error:
         errors.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
-    except KeyboardInterrupt:
+    except (click.Abort, KeyboardInterrupt):
         errors.print("interrupted; tables that were not committed are as before.", style="yellow")
         sys.exit(130)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 from delta_pipelines.source_location import SourceLocation
 
@@ -10,6 +10,16 @@ Kind = Literal["materialized_view", "upsert", "view", "temporary_view", "source"
 
 QueryFunction = Callable[..., Any]
 """A user's function: input DataFrames by parameter name, and `spark`; returns a DataFrame."""
+F = TypeVar("F", bound=QueryFunction)
+G = TypeVar("G", bound=QueryFunction)
+
+
+class Decorator(Protocol):
+    """Records a function and returns it unchanged."""
+
+    def __call__(self, function: F, /) -> F:
+        """Record `function`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,8 @@ class UpsertKeys:
 
     Args:
         keys: Columns that identify a row.
-        sequence_by: SQL expression; of several rows of a key the one with the greatest value counts.
+        sequence_by: SQL expression; of several rows of a key the one with the greatest value
+            counts.
         deletes_when: SQL condition on the query's rows; where it holds, the key's row is deleted.
     """
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 
 from delta_pipelines.errors import SessionError
 
@@ -57,7 +58,7 @@ def java_executable(environment: Mapping[str, str]) -> str | None:
     """
     home = environment.get("JAVA_HOME")
     if home:
-        return os.path.join(home, "bin", "java")
+        return str(Path(home) / "bin" / "java")
     return shutil.which("java", path=environment.get("PATH", os.defpath))
 
 

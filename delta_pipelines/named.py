@@ -10,10 +10,14 @@ class Named(Protocol):
     """Anything with a declared name and a qualified one."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """As declared."""
+        ...
 
     @property
-    def identifier(self) -> Identifier: ...
+    def identifier(self) -> Identifier:
+        """Qualified name."""
+        ...
 
 
 T = TypeVar("T", bound=Named)
@@ -22,13 +26,14 @@ T = TypeVar("T", bound=Named)
 class NamedSequence(Generic[T]):
     """Datasets in order; `x[0]`, `x["flights"]` and `x["aviation.flights"]` all work.
 
-    Iteration gives the items; `in` takes an item, a declared or a qualified name.
+    Letter case does not count, as in the catalog. Iteration gives the items; `in` takes an item,
+    a declared or a qualified name.
     """
 
     def __init__(self, items: Iterable[T]) -> None:
         self._items = tuple(items)
         self._by_name = {str(item.identifier): item for item in self._items}
-        self._by_name.update({item.name: item for item in self._items})
+        self._by_name.update({item.name.lower(): item for item in self._items})
 
     @overload
     def __getitem__(self, key: int | str) -> T: ...
@@ -38,7 +43,7 @@ class NamedSequence(Generic[T]):
 
     def __getitem__(self, key: int | str | slice) -> T | tuple[T, ...]:
         if isinstance(key, str):
-            return self._by_name[key] if key in self._by_name else self._by_name[key.lower()]
+            return self._by_name[key.lower()]
         return self._items[key]
 
     def __iter__(self) -> Iterator[T]:
@@ -49,7 +54,7 @@ class NamedSequence(Generic[T]):
 
     def __contains__(self, key: object) -> bool:
         if isinstance(key, str):
-            return key in self._by_name or key.lower() in self._by_name
+            return key.lower() in self._by_name
         return key in self._items
 
     def __eq__(self, other: object) -> bool:

@@ -1,10 +1,13 @@
 """The options that every dataset shares, and the checks of their Python types."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypedDict
 
-from delta_pipelines.declarations import Batch
+from delta_pipelines.declarations import Batch, Declaration, Kind, Query, UpsertKeys
 from delta_pipelines.errors import DeclarationError
+from delta_pipelines.source_location import SourceLocation
 
 
 class InputOption(TypedDict, total=False):
@@ -40,6 +43,78 @@ class TableOptions(ViewOptions, total=False):
     """Liquid-clustering columns, in order; not together with partition_cols."""
     spark_conf: Mapping[str, str] | None
     """Spark SQL settings for this dataset's query only."""
+
+
+_TABLE = TableOptions.__required_keys__ | TableOptions.__optional_keys__
+_VIEW = ViewOptions.__required_keys__ | ViewOptions.__optional_keys__
+_ALLOWED: Mapping[Kind, frozenset[str]] = {
+    "materialized_view": _TABLE,
+    "upsert": _TABLE,
+    "view": _VIEW,
+    "temporary_view": InputOption.__required_keys__ | InputOption.__optional_keys__,
+    "source": _VIEW,
+}
+
+
+def checked_declaration(
+    kind: Kind,
+    name: str,
+    query: Query | None,
+    options: Mapping[str, object],
+    upsert: UpsertKeys | None,
+    location: SourceLocation | None,
+) -> Declaration:
+    """A declaration whose options have the Python types that they must have.
+
+    Args:
+        kind: What is declared.
+        name: As declared.
+        query: How its rows are computed.
+        options: As the user gave them.
+        upsert: Keys of an upsert.
+        location: Where it is declared.
+
+    Raises:
+        DeclarationError: Says which option is unknown or of a wrong type, of which dataset, where.
+    """
+    with located(name, location):
+        for option in options:
+            if option not in _ALLOWED[kind]:
+                raise DeclarationError(
+                    f"{kind} has no option {option!r}; it has {', '.join(sorted(_ALLOWED[kind]))}."
+                )
+        return Declaration(
+            name=name,
+            kind=kind,
+            query=query,
+            schema=check_text(options.get("schema"), "schema"),
+            comment=check_text(options.get("comment"), "comment"),
+            inputs=check_inputs(options.get("inputs")),
+            partition_cols=check_texts(options.get("partition_cols"), "partition_cols"),
+            cluster_by=check_texts(options.get("cluster_by"), "cluster_by"),
+            table_properties=check_text_map(options.get("table_properties"), "table_properties"),
+            spark_conf=check_text_map(options.get("spark_conf"), "spark_conf"),
+            owners=check_texts(options.get("owners"), "owners"),
+            tags=check_text_map(options.get("tags"), "tags"),
+            group=check_text(options.get("group"), "group"),
+            upsert=upsert,
+            location=location,
+        )
+
+
+@contextmanager
+def located(name: str | None, location: SourceLocation | None) -> Iterator[None]:
+    """Add the dataset and its place to whatever DeclarationError the block raises.
+
+    Args:
+        name: Declared name, None when it is not known yet.
+        location: Where it is declared.
+    """
+    try:
+        yield
+    except DeclarationError as error:
+        problems = [replace(p, dataset=name, location=location) for p in error.problems]
+        raise DeclarationError(problems) from None
 
 
 def check_text(value: object, what: str) -> str | None:

@@ -1,19 +1,11 @@
 """`Pipeline`: the decorators that record declarations, and the doors to plan and run them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVar, overload
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, overload
 
 from typing_extensions import Unpack
 
-from delta_pipelines.declarations import (
-    Declaration,
-    Kind,
-    Query,
-    QueryFunction,
-    UpsertKeys,
-)
+from delta_pipelines.declarations import Declaration, Decorator, F, G, Kind, Query, UpsertKeys
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.graph.resolve import resolve
@@ -21,10 +13,10 @@ from delta_pipelines.options import (
     InputOption,
     TableOptions,
     ViewOptions,
-    check_inputs,
     check_text,
-    check_text_map,
     check_texts,
+    checked_declaration,
+    located,
 )
 from delta_pipelines.source_location import location_of_caller, location_of_function
 
@@ -33,14 +25,6 @@ if TYPE_CHECKING:
 
     from delta_pipelines.flows.results import DatasetResult, RunResult
     from delta_pipelines.planning.plan import Plan
-
-F = TypeVar("F", bound=QueryFunction)
-
-
-class Decorator(Protocol):
-    """Records a function and returns it unchanged."""
-
-    def __call__(self, function: F, /) -> F: ...
 
 
 class Pipeline:
@@ -167,11 +151,12 @@ class Pipeline:
             ... def airports(airports_raw):
             ...     return airports_raw
         """
-        merging = UpsertKeys(
-            check_texts(keys, "keys"),
-            check_text(sequence_by, "sequence_by"),
-            check_text(deletes_when, "deletes_when"),
-        )
+        with located(name, location_of_caller()):
+            merging = UpsertKeys(
+                check_texts(keys, "keys"),
+                check_text(sequence_by, "sequence_by"),
+                check_text(deletes_when, "deletes_when"),
+            )
         return self._declare("upsert", name, sql, options, merging)
 
     def view(self, name: str, sql: str, **options: Unpack[ViewOptions]) -> None:
@@ -347,7 +332,7 @@ class Pipeline:
         run_id: str | None = None,
         force: bool = False,
         max_concurrency: int = 4,
-    ) -> "Iterator[DatasetResult]":
+    ) -> "Generator[DatasetResult, None, None]":
         """Run a plan and give each dataset's result as the dataset ends.
 
         Closing the iterator early cancels the Spark jobs that still run.
@@ -378,14 +363,13 @@ class Pipeline:
             self._record(kind, name.__name__, Query(function=name), options, upsert)
             return name
         check_text(name, "name")
-        if sql is not None:
-            check_text(sql, "sql")
+        if check_text(sql, "sql") is not None:
             if name is None:
                 raise DeclarationError("A dataset declared by SQL text needs a name.")
             self._record(kind, name, Query(sql=sql), options, upsert)
             return None
 
-        def decorate(function: F) -> F:
+        def decorate(function: G, /) -> G:
             if not callable(function):
                 raise DeclarationError(
                     f"{kind} decorates a function that returns a DataFrame, not {function!r}."
@@ -405,45 +389,7 @@ class Pipeline:
         upsert: UpsertKeys | None,
     ) -> None:
         function = query.function if query else None
-        given: Mapping[str, object] = {**options}
+        location = location_of_function(function) if function else location_of_caller()
         self._declarations.append(
-            Declaration(
-                name=name,
-                kind=kind,
-                query=query,
-                upsert=upsert,
-                location=location_of_function(function) if function else location_of_caller(),
-                **_checked(kind, given),
-            )
+            checked_declaration(kind, name, query, {**options}, upsert, location)
         )
-
-
-def _checked(kind: Kind, options: Mapping[str, object]) -> dict[str, object]:
-    checks: dict[str, Callable[[object], object]] = {
-        "inputs": check_inputs,
-        "comment": lambda value: check_text(value, "comment"),
-        "schema": lambda value: check_text(value, "schema"),
-        "group": lambda value: check_text(value, "group"),
-        "table_properties": lambda value: check_text_map(value, "table_properties"),
-        "spark_conf": lambda value: check_text_map(value, "spark_conf"),
-        "tags": lambda value: check_text_map(value, "tags"),
-        "owners": lambda value: check_texts(value, "owners"),
-        "partition_cols": lambda value: check_texts(value, "partition_cols"),
-        "cluster_by": lambda value: check_texts(value, "cluster_by"),
-    }
-    allowed = set(_ALLOWED[kind])
-    for option in options:
-        if option not in allowed:
-            raise DeclarationError(
-                f"{kind} has no option {option!r}; it has {', '.join(sorted(allowed))}."
-            )
-    return {option: checks[option](value) for option, value in options.items()}
-
-
-_ALLOWED: Mapping[Kind, frozenset[str]] = {
-    "materialized_view": TableOptions.__required_keys__ | TableOptions.__optional_keys__,
-    "upsert": TableOptions.__required_keys__ | TableOptions.__optional_keys__,
-    "view": ViewOptions.__required_keys__ | ViewOptions.__optional_keys__,
-    "temporary_view": InputOption.__required_keys__ | InputOption.__optional_keys__,
-    "source": ViewOptions.__optional_keys__,
-}

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from delta_pipelines.catalog_lock import CatalogLock, CatalogLockedError
-from delta_pipelines.delta.driver_jvm import end_jvm, jvm_has_ended, spark_is_active
 from delta_pipelines.errors import SessionError
 from delta_pipelines.java import check_java, java_problem
 from delta_pipelines.session_config import (
@@ -81,6 +80,8 @@ def get_session(
         >>> spark.stop()
     """
     global _live
+    from delta_pipelines.delta.driver_jvm import end_jvm, jvm_has_ended
+
     requested = dict(config or {})
     location = warehouse_location(warehouse)
     with _guard:
@@ -120,7 +121,11 @@ def stop_session() -> None:
     """
     global _live
     with _guard:
-        if _live is None or (spark_is_active() and not _is_active(_live)):
+        if _live is None:
+            return
+        from delta_pipelines.delta.driver_jvm import end_jvm, spark_is_active
+
+        if spark_is_active() and not _is_active(_live):
             return
         stopped, _live = _live, None
         end_jvm()
@@ -182,10 +187,14 @@ def _stop(spark: "SparkSession") -> None:
 
 
 def _is_active(live: _Live) -> bool:
+    from delta_pipelines.delta.driver_jvm import spark_is_active
+
     return live.pid == os.getpid() and spark_is_active(live.spark)
 
 
 def _refuse_foreign_session() -> None:
+    from delta_pipelines.delta.driver_jvm import spark_is_active
+
     if spark_is_active() and not (_live is not None and _is_active(_live)):
         raise SessionError(
             "A Spark session that `get_session` did not build in this process is live, and Spark "

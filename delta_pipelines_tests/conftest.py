@@ -38,7 +38,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the suite's tables and catalog."""
-    return tmp_path_factory.mktemp("warehouse")
+    # Paths with a space have their own bugs: files are named in escaped form here and there.
+    return tmp_path_factory.mktemp("my warehouse")
 
 
 @pytest.fixture(scope="session")

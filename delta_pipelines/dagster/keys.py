@@ -1,11 +1,10 @@
 """Asset keys of datasets, and the names by which a run config speaks of them."""
 
-from collections import Counter
 from collections.abc import Mapping
 
 import dagster as dg
 
-from delta_pipelines.graph.graph import Dataset, Graph, Table, View
+from delta_pipelines.graph.graph import Graph, Table
 from delta_pipelines.identifiers import Identifier
 
 SESSION_CATALOG = "spark_catalog"
@@ -42,16 +41,6 @@ def config_names(graph: Graph) -> Mapping[str, Table]:
         graph: The pipeline's graph.
 
     Returns:
-        Declared name -> table; the qualified name where two datasets are declared by one name.
+        Declared name -> table.
     """
-    datasets: tuple[Dataset, ...] = (*graph.tables, *graph.views, *graph.sources)
-    declared = Counter(dataset.name for dataset in datasets)
-    return {
-        table.name if declared[table.name] == 1 else str(table.identifier): table
-        for table in graph.tables
-    }
-
-
-def assets_by_identifier(graph: Graph) -> Mapping[Identifier, Table | View]:
-    """Tables and persisted views by qualified name, every one after what it reads."""
-    return {asset.identifier: asset for asset in graph.assets}
+    return {table.name: table for table in graph.tables}

@@ -39,7 +39,8 @@ def summary(pipeline: str, results: Sequence[DatasetResult]) -> str:
     """
     counts = Counter(result.status for result in results)
     said = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return f"{len(results)} datasets of pipeline {pipeline}: {said or 'none selected'}"
+    noun = "dataset" if len(results) == 1 else "datasets"
+    return f"{len(results)} {noun} of pipeline {pipeline}: {said or 'none selected'}"
 
 
 def failure(pipeline: str, results: Sequence[DatasetResult]) -> dg.Failure | None:

@@ -65,7 +65,7 @@ def run_step(
         force=request.force,
         max_concurrency=max_concurrency,
     )
-    with closing(stream) as running:  # type: ignore[type-var]
+    with closing(stream) as running:
         for result in running:
             results.append(result)
             _log(context, result)

@@ -14,7 +14,7 @@ from delta_pipelines.datasets.decision import TableDecision, decide, definition_
 from delta_pipelines.datasets.facts import table_facts
 from delta_pipelines.datasets.namespace import current_namespace, ensure_schema
 from delta_pipelines.datasets.outcome import Outcome
-from delta_pipelines.datasets.view_sql import create_view_sql
+from delta_pipelines.datasets.view_sql import create_view_sql, is_published, published_sql
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import Commit, TableState
@@ -24,11 +24,9 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.results import TableFacts
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
-from delta_pipelines.graph.sql_inputs import replace_names
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
-from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.steps import Step, reached
 
 if TYPE_CHECKING:
@@ -163,7 +161,7 @@ class DatasetManager:
         Raises:
             DatasetError: It cannot be published; its old definition stays.
         """
-        sql = _published_sql(flow)
+        sql = published_sql(flow)
         declaration = view.declaration
         with active(self._spark), explained(view.name):
             ensure_schema(self._spark, view.identifier)
@@ -186,14 +184,7 @@ class DatasetManager:
             frame = context.rows(session, flow)
             existing = load_view(session, view.identifier)
             facts = TableFacts(schema=frame.schema)
-            declaration = view.declaration
-            if (
-                existing is not None
-                and existing.text == _published_sql(flow).strip().rstrip(";").rstrip()
-                and existing.comment == declaration.comment
-                and existing.properties == dict(declaration.table_properties)
-                and not diff_schemas(existing.schema, frame.schema)
-            ):
+            if existing is not None and is_published(existing, flow, frame.schema):
                 return Outcome("unchanged", "none", "the view is published exactly so", facts)
             DatasetManager(session).materialize_view(view, flow)
         return Outcome("completed", planned.action, planned.reason, facts)
@@ -254,24 +245,6 @@ def _check_unchanged(planned: DatasetPlan, base: TableState | None) -> None:
             "nothing was written. Plan and run again.",
             dataset=planned.name,
         )
-
-
-def _published_sql(flow: Flow) -> str:
-    """A view's text with every dataset under the name that the catalog knows it by."""
-    sql = flow.declaration.query.sql if flow.declaration.query else None
-    if sql is None:
-        raise DatasetError("a persisted view is SQL text.", dataset=flow.name)
-    replacements = []
-    for reference in flow.references:
-        identifier = reference.identifier
-        named = sql[reference.start : reference.end].replace("`", "").lower()
-        plain = identifier.name if identifier.schema == flow.schema else None
-        if named in (plain, str(identifier)):
-            continue
-        alias = reference.needs_alias
-        quoted = f" AS `{alias.replace('`', '``')}`" if alias else ""
-        replacements.append((reference.start, reference.end, identifier.quoted + quoted))
-    return replace_names(sql, replacements)
 
 
 def _notes(transaction: Transaction) -> tuple[str, ...]:

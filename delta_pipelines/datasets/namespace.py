@@ -1,5 +1,6 @@
 """Schemas: made when missing; a session's current one changed for a while."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -8,6 +9,9 @@ from delta_pipelines.identifiers import Identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_creating = threading.Lock()
+"""Datasets start side by side; each would warn that another made the schema meanwhile."""
 
 
 def ensure_schema(spark: "SparkSession", identifier: Identifier) -> None:
@@ -18,8 +22,9 @@ def ensure_schema(spark: "SparkSession", identifier: Identifier) -> None:
         identifier: The table or view that goes into it.
     """
     namespace = identifier.quoted.rpartition(".")[0]
-    if not spark.catalog.databaseExists(namespace):
-        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {namespace}")
+    with _creating:
+        if not spark.catalog.databaseExists(namespace):
+            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {namespace}")
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def merged_configuration(
 def needs_column_mapping(schema: StructType) -> list[str]:
     """Column names, as dotted paths, that Delta stores only with column mapping.
 
-    Delta refuses any of ` ,;{}()\\n\\t=` in a column's name otherwise
+    Delta otherwise refuses spaces, newlines, tabs and any of `,;{}()=` in a column's name
     (DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES).
     """
     return [path for path, column in columns(schema) if _NEEDS_MAPPING & set(column.name)]

@@ -15,7 +15,7 @@ from delta_pipelines.delta.conflicts import conflict_error
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.evolution import logical_schema, needs_new_files
 from delta_pipelines.delta.jvm import Jvm
-from delta_pipelines.delta.metadata import WantedMetadata, is_unchanged, wanted_metadata
+from delta_pipelines.delta.metadata import WantedMetadata
 from delta_pipelines.delta.rows import conform
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.snapshots import OpenLog, open_log, state_of
@@ -90,14 +90,7 @@ class DeltaTransaction:
             raise DatasetError("define the table once, before its rows.", dataset=self._dataset)
         reached(Step.DEFINE, self._dataset)
         with self._working():
-            properties = self._validated(definition.properties)
-            wanted = wanted_metadata(definition, properties, self._stored, self._dataset)
-            if self._stored is not None and is_unchanged(wanted, self._stored):
-                return
-            self._staging.update_metadata(wanted)
-            if wanted.cluster_columns != (self._stored.cluster_columns if self._stored else ()):
-                self._staging.cluster(wanted.cluster_columns, wanted.schema)
-        self._wanted = wanted
+            self._wanted = self._staging.define(definition, self._dataset)
 
     def replace(self, rows: DataFrame) -> None:
         """Stage rows instead of all old ones; any concurrent change of the table conflicts.
@@ -152,8 +145,12 @@ class DeltaTransaction:
     def replace_files(self, paths: Sequence[str], rows: DataFrame) -> None:
         """Stage rows instead of the rows of some files; any concurrent change conflicts.
 
+        With a change feed, kept rows show in it as deleted and inserted; with row tracking they
+        get new ids, as with `replace`.
+
         Args:
-            paths: Values of `_metadata.file_path`, each once.
+            paths: Values of `_metadata.file_path`, each once. None at all makes this an append that
+                depends on the base version: right for rows chosen by what the table lacks.
             rows: All rows that these files shall have been replaced by, the kept ones included.
 
         Raises:
@@ -235,13 +232,6 @@ class DeltaTransaction:
     def _register(self) -> None:
         reached(Step.REGISTER, self._dataset)
         registration.register(self._spark, self.identifier, self.location)
-
-    def _validated(self, properties: Mapping[str, str]) -> dict[str, str]:
-        # What the table has already is not judged again: a later Delta may have dropped it.
-        has = self._stored.configuration if self._stored else {}
-        kept = {k: v for k, v in properties.items() if has.get(k) == v}
-        fresh = {k: v for k, v in properties.items() if k not in kept}
-        return {**kept, **self._staging.validated(fresh)}
 
     def _check(self) -> None:
         if self._wanted is None:

@@ -6,6 +6,7 @@ one differs the fallback writer is used, and says why.
 
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic
@@ -59,6 +60,8 @@ REQUIRED: tuple[Member, ...] = (
     Member(_TXN, "protocol"),
     Member(_TXN, "updateMetadata", (_METADATA, "boolean")),
     Member(_TXN, "filterFiles"),
+    Member(_TXN, "readWholeTable"),
+    Member(_TXN, "trackFilesRead", (_SEQ,)),
     Member(_TXN, "writeFiles", ("org.apache.spark.sql.Dataset",)),
     Member(_TXN, "getMetric", ("java.lang.String",)),
     Member(_TXN, "registerSQLMetrics", (_SESSION, _MAP)),
@@ -162,7 +165,7 @@ def _first_missing(jvm: Jvm, required: tuple[Member, ...]) -> str | None:
                 owner.getConstructor(parameters)
             else:
                 owner.getMethod(member.name, parameters)
-        except Exception as exc:
+        except Py4JError as exc:
             # Whatever py4j or the JVM says here means the same: not the version that was tested.
             return (
                 f"this Delta version has no {member} as tested with 4.4.0 ({type(exc).__name__})."

@@ -2,12 +2,19 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.jvm import JavaObject, Jvm, entries, items, optional
-from delta_pipelines.delta.metadata import StoredMetadata, WantedMetadata
+from delta_pipelines.delta.metadata import (
+    StoredMetadata,
+    WantedMetadata,
+    is_unchanged,
+    wanted_metadata,
+)
 from delta_pipelines.delta.snapshots import CLUSTERING, OpenLog, cluster_columns, stored_schema
 
 METRICS = ("numOutputRows", "numOutputBytes", "numFiles", "numRemovedFiles", "numRemovedBytes")
@@ -63,13 +70,42 @@ class Staging:
             features=_features(self._opened.snapshot.protocol()),
         )
 
-    def validated(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Properties with Delta's own spelling of their names; unknown `delta.` ones raise."""
-        configs = self._jvm.object("org.apache.spark.sql.delta.DeltaConfigs")
-        return entries(configs.validateConfigurations(self._jvm.mapping(properties)))
+    def define(self, definition: TableDefinition, dataset: str) -> WantedMetadata | None:
+        """Put a definition into the transaction, once and before any write.
 
-    def update_metadata(self, wanted: WantedMetadata) -> None:
-        """Put the metadata into the transaction; Delta allows it once and before any write."""
+        Args:
+            definition: The whole wanted metadata.
+            dataset: Qualified name, for messages and as a new table's owner mark.
+
+        Returns:
+            The metadata to commit; None when the table is so already.
+
+        Raises:
+            SchemaChangeError: When Delta cannot change the table like that.
+            DatasetError: When no Delta table can be like that.
+        """
+        stored = self.stored()
+        properties = self._validated(definition.properties, stored)
+        wanted = wanted_metadata(definition, properties, stored, dataset)
+        if stored is not None and is_unchanged(wanted, stored):
+            return None
+        self._update_metadata(wanted)
+        if wanted.cluster_columns != (stored.cluster_columns if stored else ()):
+            self._cluster(wanted.cluster_columns, wanted.schema)
+        return wanted
+
+    def _validated(
+        self, properties: Mapping[str, str], stored: StoredMetadata | None
+    ) -> dict[str, str]:
+        # What the table has already is not judged again: a later Delta may have dropped it. The
+        # others get Delta's own spelling of their names; unknown `delta.` ones raise.
+        has = stored.configuration if stored else {}
+        kept = {k: v for k, v in properties.items() if has.get(k) == v}
+        fresh = {k: v for k, v in properties.items() if k not in kept}
+        configs = self._jvm.object("org.apache.spark.sql.delta.DeltaConfigs")
+        return {**kept, **entries(configs.validateConfigurations(self._jvm.mapping(fresh)))}
+
+    def _update_metadata(self, wanted: WantedMetadata) -> None:
         now = self._txn.metadata()
         created = now.createdTime()
         if not self._opened.exists:
@@ -88,8 +124,7 @@ class Staging:
         # that stay, and that call refuses to turn column mapping on.
         self._txn.updateMetadata(new, False)
 
-    def cluster(self, columns: Sequence[str], schema: StructType) -> None:
-        """Stage the clustering columns; none for no clustering."""
+    def _cluster(self, columns: Sequence[str], schema: StructType) -> None:
         spec = self._jvm.none
         if columns:
             top = {name.lower() for name in schema.names}
@@ -118,7 +153,8 @@ class Staging:
             return
         checksum = optional(self._opened.snapshot.checksumOpt())
         size = checksum.tableSizeBytes() if checksum is not None else None
-        self._remove(files.keys().toSeq(), files.size(), size)
+        paths = [_escaped(path) for path in items(files.keys().toSeq())]
+        self._remove(self._jvm.sequence(paths), len(paths), size)
 
     def remove(self, paths: Sequence[str]) -> None:
         """Stage the removal of some files, by their `_metadata.file_path`."""
@@ -183,17 +219,32 @@ class Staging:
         self.metrics["numRemovedBytes"] += int(size)
 
     def _candidates(self) -> JavaObject:
-        # filterFiles also records the whole table as read; without it a concurrent append between
-        # our base version and our commit would silently survive a replace.
         if self._files is None:
             helper = self._jvm.object(_HELPER)
-            files = self._txn.filterFiles()
+            files = self._all_files()
             self._files = helper.generateCandidateFileMap(self._opened.log.dataPath(), files)
         return self._files
+
+    def _all_files(self) -> JavaObject:
+        # The whole table is recorded as read; without that a concurrent append between our base
+        # version and our commit would silently survive a replace.
+        checksum = optional(self._opened.snapshot.checksumOpt())
+        files = None if checksum is None else optional(checksum.allFiles())
+        if files is None or files.size() != checksum.numFiles():
+            return self._txn.filterFiles()
+        # Up to 50 files Delta keeps the list beside the log, which saves a Spark job.
+        self._txn.readWholeTable()
+        self._txn.trackFilesRead(files)
+        return files
 
     def _touched(self, path: str) -> JavaObject:
         helper = self._jvm.object(_HELPER)
         return helper.getTouchedFile(self._opened.log.dataPath(), path, self._candidates())
+
+
+def _escaped(path: str) -> str:
+    """A file's plain path as `_metadata.file_path` writes it, for a folder `my tables`."""
+    return quote(path, safe="/:!$&'()*+,;=@")
 
 
 def _features(protocol: JavaObject) -> frozenset[str]:

@@ -11,8 +11,8 @@ def set_properties(table: Identifier, properties: Mapping[str, str]) -> str:
     """Set table properties.
 
     Example:
-        >>> set_properties(Identifier(None, "a", "t"), {"k": "it's"})
-        "ALTER TABLE `a`.`t` SET TBLPROPERTIES ('k' = 'it\\\\'s')"
+        >>> set_properties(Identifier(None, "a", "t"), {"k": "v"})
+        "ALTER TABLE `a`.`t` SET TBLPROPERTIES ('k' = 'v')"
     """
     listed = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in sorted(properties.items()))
     return f"ALTER TABLE {table.quoted} SET TBLPROPERTIES ({listed})"

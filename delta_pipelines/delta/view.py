@@ -12,8 +12,9 @@ from delta_pipelines.delta.jvm import is_classic
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
 
-_ENGINE_PREFIX = "view."
-"""Spark keeps the query's context (current schema, settings, column names) under these keys."""
+_CATALOG_KEYS = ("view.", "transient_lastDdlTime")
+"""Spark keeps the query's context (current schema, settings, column names) under keys that begin
+with the first, Hive the time of the last change under the second."""
 
 
 @dataclass(frozen=True)
@@ -73,5 +74,5 @@ def load_view(spark: SparkSession, identifier: Identifier) -> ViewState | None:
         schema=StructType.fromJson(json.loads(entry.schema().json())),
         text=text.get() if text.isDefined() else None,
         comment=comment.get() if comment.isDefined() else None,
-        properties={k: v for k, v in properties.items() if not k.startswith(_ENGINE_PREFIX)},
+        properties={k: v for k, v in properties.items() if not k.startswith(_CATALOG_KEYS)},
     )

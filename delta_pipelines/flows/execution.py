@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
@@ -85,7 +85,7 @@ class Execution:
         self._tag = f"delta_pipelines-{self.run_id}"
         self._ended: dict[Identifier, DatasetResult] = {}
 
-    def results(self) -> Iterator[DatasetResult]:
+    def results(self) -> Generator[DatasetResult, None, None]:
         """Run, and give each dataset's result as it ends.
 
         A dataset starts when everything it reads has ended well. Whatever a result unblocks is

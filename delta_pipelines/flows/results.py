@@ -82,12 +82,11 @@ class DatasetResults(Mapping[str, DatasetResult]):
 
     def __init__(self, results: list[DatasetResult]) -> None:
         self._by_name = {result.name: result for result in results}
-        self._by_identifier = {str(result.identifier): result for result in results}
+        self._folded = {str(result.identifier): result for result in results}
+        self._folded.update({result.name.lower(): result for result in results})
 
     def __getitem__(self, name: str) -> DatasetResult:
-        if name in self._by_name:
-            return self._by_name[name]
-        return self._by_identifier[name.lower()]
+        return self._folded[name.lower()]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)

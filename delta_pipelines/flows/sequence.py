@@ -20,12 +20,15 @@ def qualified(expression: str, alias: str) -> str:
         'COALESCE(`t`.`changed_at`, `t`.`made_at`)'
     """
     try:
-        tree = sqlglot.parse_one(expression, read="spark")
+        parsed = sqlglot.parse(expression, read="spark")
     except SqlglotError as error:
         raise ValueError(f"{expression!r} is not a SQL expression.") from error
+    if len(parsed) != 1 or parsed[0] is None:
+        raise ValueError(f"{expression!r} is not a SQL expression.")
+    tree = parsed[0]
     for column in list(tree.find_all(exp.Column)):
         parts = [part.name for part in column.parts]
-        replacement = exp.column(parts[0], table=alias, quoted=True)
+        replacement: exp.Column | exp.Dot = exp.column(parts[0], table=alias, quoted=True)
         for field in parts[1:]:
             replacement = exp.Dot(
                 this=replacement, expression=exp.to_identifier(field, quoted=True)

@@ -27,7 +27,7 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.sequence import not_older, qualified
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.merge.builder import merge_into
-from delta_pipelines.merge.equality import quoted
+from delta_pipelines.merge.equality import compare_rows, quoted
 from delta_pipelines.merge.keys import key_problems, newest_per_key
 from delta_pipelines.planning.kept_schema import needs_rewrite
 
@@ -70,9 +70,7 @@ class UpsertRun:
         names = {name.lower(): name for name in definition.schema.names}
         self._keys = tuple(names[key.lower()] for key in self._upsert.keys)
 
-    def run(
-        self, rows: "DataFrame", transaction: Transaction, decision: TableDecision
-    ) -> Outcome:
+    def run(self, rows: "DataFrame", transaction: Transaction, decision: TableDecision) -> Outcome:
         """Refresh the target.
 
         Args:
@@ -184,7 +182,9 @@ class UpsertRun:
                     kept = self._without(transaction.rows_of_files(files), changed)
                     transaction.replace_files(files, self._union(kept, written))
                 else:
-                    transaction.append(written)
+                    # No path, but still a conflict with any concurrent change: two runs must not
+                    # both insert a key.
+                    transaction.replace_files([], written)
             commit = transaction.commit(user_metadata=self._context.user_metadata(self._flow))
         metrics = {
             "numTargetRowsInserted": counts.get("insert", 0),
@@ -195,23 +195,32 @@ class UpsertRun:
 
     def _operations(self, newest: "DataFrame", target: "DataFrame") -> "DataFrame":
         """The rows that change something, each with `insert`, `update` or `delete` and its file."""
-        t, s = target.alias("t"), newest.alias("s")
-        fresh = self._fresh()
-        matches = t.select(
-            *[F.col(quoted("t", key)).alias(f"__dp_key_{i}") for i, key in enumerate(self._keys)],
-            F.col("_metadata.file_path").alias(_FILE),
-            F.struct("t.*").alias("t"),
-        )
-        on = [F.col(quoted("s", key)) == F.col(f"__dp_key_{i}") for i, key in enumerate(self._keys)]
+        located = target.select("*", F.col("_metadata.file_path").alias(_FILE))
+        fresh, unchanged = self._fresh(), self._unchanged(target, newest)
+        on = [F.col(quoted("s", key)) == F.col(quoted("t", key)) for key in self._keys]
         gone, is_fresh = F.col(quoted("s", _DELETE)), F.expr(fresh) if fresh else F.lit(True)
         missing = F.col(_FILE).isNull()
         operation = (
             F.when(missing & ~gone, F.lit("insert"))
             .when(~missing & is_fresh & gone, F.lit("delete"))
-            .when(~missing & is_fresh, F.lit("update"))
+            .when(~missing & is_fresh & ~unchanged, F.lit("update"))
         )
-        joined = s.join(matches, _all(on), "left").withColumn(_OP, operation)
-        return joined.where(F.col(_OP).isNotNull()).select("s.*", _OP, _FILE)
+        joined = newest.alias("s").join(located.alias("t"), _all(on), "left")
+        marked = joined.withColumn(_OP, operation)
+        return marked.where(F.col(_OP).isNotNull()).select("s.*", _OP, _FILE)
+
+    def _unchanged(self, target: "DataFrame", newest: "DataFrame") -> "Column":
+        """True where the table's row is the query's row already."""
+        if needs_rewrite(target.schema, self._definition.schema):
+            return F.lit(False)
+        comparison = compare_rows(
+            target.schema,
+            self._plain(newest).schema,
+            target_alias="t",
+            source_alias="s",
+            schema_evolution=True,
+        )
+        return F.lit(False) if comparison.sql is None else F.expr(comparison.sql)
 
     def _fresh(self) -> str | None:
         """The condition that a source row may change its target row; None for always."""

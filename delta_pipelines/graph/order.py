@@ -1,6 +1,7 @@
 """Order and circles of a dependency graph."""
 
 from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from delta_pipelines.identifiers import Identifier
 
@@ -34,29 +35,34 @@ def topological_order(edges: Edges) -> list[Identifier]:
 
 
 def cycles(edges: Edges) -> list[list[Identifier]]:
-    """Circles, one for each group of datasets that cannot be ordered.
+    """Circles that share no dataset; what is in none of them can be ordered.
 
     Args:
         edges: Any graph.
 
     Returns:
-        Each circle as datasets of which every one reads the next, and the last the first.
+        Each circle as datasets of which every one reads the next, and the last the first; the
+        one that was given first comes first.
     """
-    waiting = {identifier: set(inputs) & set(edges) for identifier, inputs in edges.items()}
-    while ready := [identifier for identifier, inputs in waiting.items() if not inputs]:
-        for identifier in ready:
-            del waiting[identifier]
-        for inputs in waiting.values():
-            inputs.difference_update(ready)
+    rest = {identifier: [i for i in inputs if i in edges] for identifier, inputs in edges.items()}
+    given = {identifier: position for position, identifier in enumerate(edges)}
     found: list[list[Identifier]] = []
-    seen: set[Identifier] = set()
-    for start in waiting:
-        path: list[Identifier] = []
-        at = start
-        while at not in seen:
-            seen.add(at)
-            path.append(at)
-            at = next(i for i in edges[at] if i in waiting)
-        if at in path:
-            found.append(path[path.index(at) :])
-    return found
+    while circle := _circle(rest):
+        first = circle.index(min(circle, key=given.__getitem__))
+        found.append(circle[first:] + circle[:first])
+        rest = {
+            identifier: [i for i in inputs if i not in circle]
+            for identifier, inputs in rest.items()
+            if identifier not in circle
+        }
+    return sorted(found, key=lambda circle: given[circle[0]])
+
+
+def _circle(edges: Edges) -> list[Identifier]:
+    """One circle, empty when there is none."""
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        circle: list[Identifier] = error.args[1]
+        return circle[:0:-1]
+    return []

@@ -8,6 +8,8 @@ RESET_ALLOWED = "pipelines.reset.allowed"
 KNOWN_PIPELINE_PROPERTIES = (RESET_ALLOWED,)
 RESERVED_PREFIX = "delta_pipelines."
 """Properties with which the engine marks the tables it owns."""
+ARGUMENTS = ("comment", "location", "owner", "provider")
+"""Spark keeps these beside a table's properties (Spark: `TableCatalog`, reserved properties)."""
 
 
 def property_problems(properties: Mapping[str, str]) -> list[str]:
@@ -31,6 +33,12 @@ def property_problems(properties: Mapping[str, str]) -> list[str]:
         elif lowered.startswith(RESERVED_PREFIX):
             problems.append(
                 f"property {key!r} is reserved: the engine writes `{RESERVED_PREFIX}*`."
+            )
+        elif lowered in ARGUMENTS:
+            problems.append(
+                f"property {key!r} is no property of a table; a comment is set by comment=."
+                if lowered == "comment"
+                else f"property {key!r} is no property of a table."
             )
         elif key == RESET_ALLOWED and value not in ("true", "false"):
             problems.append(f"property {key!r} is 'true' or 'false', not {value!r}.")

@@ -37,6 +37,7 @@ def resolve(pipeline: "Pipeline") -> Graph:
     """
     problems = _pipeline_problems(pipeline)
     datasets: dict[Identifier, Dataset] = {}
+    named: dict[str, Identifier] = {}
     for declaration in pipeline.declarations:
         problems += declaration_problems(declaration)
         identifier = _identifier(pipeline, declaration)
@@ -48,6 +49,10 @@ def resolve(pipeline: "Pipeline") -> Graph:
             text = f"{identifier} is declared twice{where}; every dataset has one declaration."
             problems.append(Problem(text, declaration.name, declaration.location))
             continue
+        taken = named.setdefault(declaration.name.lower(), identifier)
+        if taken != identifier:
+            text = f"its name finds {taken} already; name this one '{identifier}', without schema=."
+            problems.append(Problem(text, declaration.name, declaration.location))
         datasets[identifier] = _dataset(declaration, identifier)
 
     resolver = _Resolver(pipeline, datasets)
@@ -58,7 +63,7 @@ def resolve(pipeline: "Pipeline") -> Graph:
     problems += [_cycle_problem(circle, datasets) for circle in circles]
     problems += graph_problems(datasets, edges)
     if problems:
-        raise _error(problems, bool(circles), resolver.unknown)
+        raise _error(problems, len(circles), resolver.unknown)
 
     order = topological_order(edges)
     return Graph(
@@ -72,8 +77,8 @@ def resolve(pipeline: "Pipeline") -> Graph:
     )
 
 
-def _error(problems: list[Problem], circular: bool, unknown: int) -> DeclarationError:
-    if circular and len(problems) == 1:
+def _error(problems: list[Problem], circular: int, unknown: int) -> DeclarationError:
+    if circular == len(problems):
         return CyclicDependencyError(problems)
     if unknown == len(problems):
         return UnknownDatasetError(problems)
@@ -82,7 +87,10 @@ def _error(problems: list[Problem], circular: bool, unknown: int) -> Declaration
 
 def _pipeline_problems(pipeline: "Pipeline") -> list[Problem]:
     problems = []
-    for what, name in (("name", pipeline.name), ("schema", pipeline.schema)):
+    named = {"name": pipeline.name, "schema": pipeline.schema, "catalog": pipeline.catalog}
+    for what, name in named.items():
+        if name is None:
+            continue
         text = name_problem(name) or ("it has a dot." if "." in name else None)
         if text:
             problems.append(Problem(f"The pipeline's {what} {name!r} cannot be used: {text}"))
@@ -141,6 +149,7 @@ class _Resolver:
                 if found is None:
                     outside.append(table.name)
                     continue
+                self._check_use(declaration, table)
                 inputs[table.name] = found
                 alias = None if table.alias else table.parts[-1]
                 references.append(SqlReference(table.start, table.end, found, alias))
@@ -186,6 +195,15 @@ class _Resolver:
                 " A table of somebody else is read by its qualified name, or declared by source().",
             )
         return found
+
+    def _check_use(self, declaration: Declaration, table: TableName) -> None:
+        """What Spark's grammar takes after a table's name only, where the input's name goes in."""
+        if table.time_travel:
+            text = "every dataset is read at the one version that the run pins; leave out AS OF."
+            self._problem(declaration, f"the SQL reads {table.name!r} at a version: {text}")
+        elif table.sampled and table.alias is None:
+            text = f"give the sample an alias: {table.name} TABLESAMPLE (...) AS {table.parts[-1]}."
+            self._problem(declaration, text)
 
     def _parameters(self, declaration: Declaration) -> list[str]:
         function = declaration.query.function if declaration.query else None

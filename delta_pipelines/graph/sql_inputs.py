@@ -22,12 +22,16 @@ class TableName:
         start: First character of the name in the text.
         end: One past its last character.
         alias: The alias that the text gives it, if any.
+        sampled: True when TABLESAMPLE follows the name.
+        time_travel: True when the text names a version or a time to read it at.
     """
 
     parts: tuple[str, ...]
     start: int
     end: int
     alias: str | None
+    sampled: bool = False
+    time_travel: bool = False
 
     @property
     def name(self) -> str:
@@ -68,8 +72,9 @@ def table_names(sql: str) -> tuple[TableName, ...]:
         raise SqlProblem(f"a query is a SELECT; this is {statement.key.upper()}.")
     names: dict[int, TableName] = {}
     for scope in traverse_scope(statement):
+        ctes = {name.lower() for name in scope.cte_sources}
         for table in scope.tables:
-            if table.db or table.name not in scope.cte_sources:
+            if table.db or table.name.lower() not in ctes:
                 found = _located(table)
                 if found is not None:
                     names[found.start] = found
@@ -103,6 +108,8 @@ def _located(table: "exp.Table") -> TableName | None:
         start=min(part.meta["start"] for part in parts),
         end=max(part.meta["end"] for part in parts) + 1,
         alias=table.alias or None,
+        sampled=table.args.get("sample") is not None,
+        time_travel=table.args.get("version") is not None,
     )
 
 

@@ -127,7 +127,7 @@ class MergeCommand:
             reduction = skip_unchanged(spec, rows, case_sensitive=case_sensitive)
             spec, note = reduction.spec, reduction.note
         reason = self._materialize_reason(session, spec)
-        reached(Step.MERGE, spec.target)
+        reached(Step.MERGE, spec.target.replace("`", ""))
         try:
             changed = run_native(target, spec)
         except SPARK_FAILURES as exc:

@@ -40,7 +40,8 @@ def check_inputs_read(
                 f"read at one version."
             )
     texts = list(undeclared.values())
-    read = {markers[r.name] for r in relations if r.kind == "declared" and r.name in markers}
+    marked = [r.name for r in relations if r.kind == "declared" and r.name is not None]
+    read = {markers[marker] for marker in marked if marker in markers}
     if not any(relation.kind == "opaque" for relation in relations):
         texts += [
             f"input {name!r} ({identifier}) is never read; take it out of the declaration."

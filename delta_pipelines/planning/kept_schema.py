@@ -100,10 +100,10 @@ def evolved_schema(current: StructType, query: StructType) -> StructType:
         Refused: A column is gone, or its type changed to one that does not hold all values.
 
     Example:
-        >>> from pyspark.sql.types import StructType
-        >>> evolved_schema(
-        ...     StructType().add("a", "int"), StructType().add("b", "string").add("a", "long")
-        ... ).simpleString()
+        >>> from pyspark.sql.types import StringType
+        >>> current = StructType().add("a", IntegerType())
+        >>> query = StructType().add("b", StringType()).add("a", LongType())
+        >>> evolved_schema(current, query).simpleString()
         'struct<a:bigint,b:string>'
     """
     refusals: list[str] = []

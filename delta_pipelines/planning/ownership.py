@@ -26,7 +26,7 @@ def owned_keys(properties: Mapping[str, str]) -> frozenset[str]:
         keys = json.loads(properties.get(OWNED_KEY, "[]"))
     except ValueError:
         return frozenset()
-    return frozenset(str(key) for key in keys)
+    return frozenset(str(key) for key in keys) if isinstance(keys, list) else frozenset()
 
 
 def target_properties(

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from delta_pipelines.datasets.view_sql import is_published, unnamed_columns, view_changes
+from delta_pipelines.delta.rehearsal import rehearse
 from delta_pipelines.delta.relations import relations
 from delta_pipelines.delta.sessions import active, isolated_session
 from delta_pipelines.delta.spark_errors import explained
@@ -116,6 +118,7 @@ class _Planner:
         definition = table_definition(
             table, base, frame.schema, is_full_refresh=is_full, pipeline=self._pipeline
         )
+        rehearse(self._spark, table.identifier, definition, table.name)
         self._tables.will_write(table.identifier, definition.schema)
         blocked = table.identifier in self._chosen.blocked
         action, reason = _action(table, base, is_full, blocked)
@@ -143,8 +146,19 @@ class _Planner:
         existing = load_view(self._spark, view.identifier)
         flow = self._graph.flow(view.identifier)
         frame, inputs = self._analyse(flow)
-        action: Action = "create" if existing is None else "refresh"
-        reason = "the view does not exist" if existing is None else "the view is published again"
+        unnamed = unnamed_columns(frame.schema)
+        if unnamed:
+            raise DatasetError(
+                f"a persisted view needs a name for every column; add an alias to "
+                f"{', '.join(unnamed)} (... AS name).",
+                dataset=view.name,
+            )
+        action: Action = "refresh"
+        reason = "its text, comment, properties or columns changed"
+        if existing is None:
+            action, reason = "create", "the view does not exist"
+        elif is_published(existing, flow, frame.schema):
+            action, reason = "none", "the view is published exactly so"
         return DatasetPlan(
             name=view.name,
             identifier=view.identifier,
@@ -154,7 +168,7 @@ class _Planner:
             schema=frame.schema,
             inputs=inputs,
             notes=advice(inputs),
-            schema_changes=tuple(diff_schemas(existing.schema, frame.schema)) if existing else (),
+            schema_changes=tuple(view_changes(existing, frame.schema)) if existing else (),
         )
 
     def _analyse(self, flow: Flow) -> "tuple[DataFrame, tuple[InputVersion, ...]]":
@@ -165,9 +179,7 @@ class _Planner:
         with active(session):
             frame = binder.query(flow)
             read = relations(frame)
-        check_inputs_read(
-            flow, read, binder.markers, self._tables.locations, self._names
-        )
+        check_inputs_read(flow, read, binder.markers, self._tables.locations, self._names)
         declared = tuple(self._input(name, i) for name, i in flow.inputs.items())
         return frame, declared + outside_inputs(read)
 

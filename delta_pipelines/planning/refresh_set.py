@@ -53,7 +53,4 @@ def construct_full_refresh_set(
 
 
 def _named(table: Table, names: Collection[Identifier | str]) -> bool:
-    return any(
-        name in (table.identifier, table.name) or str(name).lower() == str(table.identifier)
-        for name in names
-    )
+    return any(str(name).lower() in (str(table.identifier), table.name.lower()) for name in names)

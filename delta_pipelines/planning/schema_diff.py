@@ -39,7 +39,7 @@ class SchemaChange:
 
 
 def diff_schemas(current: StructType, target: StructType) -> list[SchemaChange]:
-    """Compare schemas by column name (letter case counts as the same column).
+    """Compare schemas by column name, letter case included.
 
     Args:
         current: What the table has.
@@ -50,8 +50,10 @@ def diff_schemas(current: StructType, target: StructType) -> list[SchemaChange]:
         A column that only differs in letter case is a drop and an addition.
 
     Example:
-        >>> from pyspark.sql.types import StructType
-        >>> diff_schemas(StructType().add("a", "int"), StructType().add("a", "int").add("b", "long"))
+        >>> from pyspark.sql.types import IntegerType, LongType
+        >>> current = StructType().add("a", IntegerType())
+        >>> target = StructType().add("a", IntegerType()).add("b", LongType())
+        >>> diff_schemas(current, target)
         [SchemaChange(kind='add', column='b', current=None, target='bigint')]
     """
     return _diff_structs(current, target, "")

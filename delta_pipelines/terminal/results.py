@@ -9,38 +9,54 @@ from delta_pipelines.flows.results import DatasetResult
 
 STYLES = {"completed": "green", "unchanged": "dim", "skipped": "yellow", "failed": "bold red"}
 
+_COUNTS = (
+    ("+", "numTargetRowsInserted"),
+    ("~", "numTargetRowsUpdated"),
+    ("-", "numTargetRowsDeleted"),
+)
+
 
 def results_table(results: Iterable[DatasetResult]) -> Table:
-    """One line per dataset: what was done, why, how many rows, which version, how long.
+    """One line per dataset: what was done, how many rows, which version, how long.
 
     Args:
         results: In any order.
     """
-    table = Table(title_justify="left", pad_edge=False, box=None, header_style="bold")
-    table.add_column("dataset")
-    table.add_column("status")
-    table.add_column("action")
-    table.add_column("rows", justify="right")
-    table.add_column("+", justify="right")
-    table.add_column("~", justify="right")
-    table.add_column("-", justify="right")
-    table.add_column("version", justify="right")
-    table.add_column("seconds", justify="right")
-    table.add_column("why", ratio=1)
+    table = Table(pad_edge=False, box=None, header_style="bold")
+    table.add_column("dataset", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    table.add_column("action", no_wrap=True)
+    table.add_column("rows", justify="right", no_wrap=True)
+    table.add_column("merged", no_wrap=True)
+    table.add_column("version", justify="right", no_wrap=True)
+    table.add_column("seconds", justify="right", no_wrap=True)
     for result in results:
         table.add_row(
             result.name,
             Text(result.status, style=STYLES[result.status]),
             result.action.replace("_", " "),
             _number(result.rows),
-            _number(result.metrics.get("numTargetRowsInserted")),
-            _number(result.metrics.get("numTargetRowsUpdated")),
-            _number(result.metrics.get("numTargetRowsDeleted")),
+            _merged(result),
             _number(result.version),
             f"{result.seconds:.1f}",
-            Text(result.reason),
         )
     return table
+
+
+def remarks(results: Iterable[DatasetResult]) -> list[str]:
+    """What the table has no room for, one line each: why a dataset was not refreshed as asked."""
+    lines = []
+    for result in results:
+        if result.reset_blocked or result.status in ("skipped", "unchanged"):
+            lines.append(f"{result.name}: {result.reason}")
+        if result.attempts > 1:
+            lines.append(f"{result.name}: took {result.attempts} attempts")
+    return lines
+
+
+def _merged(result: DatasetResult) -> str:
+    counts = ((sign, result.metrics.get(name)) for sign, name in _COUNTS)
+    return " ".join(f"{sign}{count:,}" for sign, count in counts if count)
 
 
 def _number(value: int | None) -> str:

@@ -11,7 +11,7 @@ from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.planning.plan import Plan
 from delta_pipelines.terminal.plans import plan_text
 from delta_pipelines.terminal.progress import Progress
-from delta_pipelines.terminal.results import results_table
+from delta_pipelines.terminal.results import remarks, results_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,9 +44,11 @@ def run_in_terminal(
     plan = pipeline.plan(
         spark, refresh=refresh, full_refresh=full_refresh, full_refresh_all=full_refresh_all
     )
-    console.print(plan_text(plan))
+    console.print(plan_text(plan), soft_wrap=True)
     results = _run(pipeline, plan, spark, console, force=force)
     console.print(results_table(results))
+    for remark in remarks(results):
+        console.print(remark, style="dim", markup=False, highlight=False, soft_wrap=True)
     for result in results:
         if result.error is not None:
             console.print(f"\n[bold red]{result.name} failed[/]", highlight=False)

@@ -3,7 +3,6 @@ import pytest
 
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
 from delta_pipelines.dagster.config import RefreshRequest, read_request, step_configs
-from delta_pipelines.dagster.keys import config_names
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines_tests.dagster.sample import sales_pipeline
 
@@ -82,14 +81,6 @@ def test_a_pipeline_of_views_only_has_no_list():
     defs = build_pipeline_definitions(views, spark=DeltaPipelineResource(warehouse="unused"))
     job = defs.resolve_job_def("views_full_refresh")
     assert dg.validate_run_config(job, {"ops": {"views": {"config": {"force": True}}}})
-
-
-def test_tables_declared_by_one_name_are_listed_by_their_qualified_names():
-    pipeline = Pipeline("p", schema="a")
-    pipeline.materialized_view("t", "SELECT 1 AS n")
-    pipeline.materialized_view("t", "SELECT 1 AS n", schema="b")
-    pipeline.materialized_view("u", "SELECT 1 AS n")
-    assert list(config_names(pipeline.graph())) == ["a.t", "b.t", "u"]
 
 
 def test_requests_of_split_steps_are_united():

@@ -4,6 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.definition import TableDefinition, nullable
+from delta_pipelines.delta.loading import row_count
 from delta_pipelines.delta.transaction import begin
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.steps import Step, observing
@@ -20,6 +21,24 @@ def test_a_replace_conflicts_with_a_concurrent_append(spark, table, put, look) -
     assert "ConcurrentAppendException" in str(caught.value)
     assert look.rows() == [(0,), (1,), (7,)]
     assert len(look.history()) == 2
+
+
+def test_a_replace_of_many_files_conflicts_with_a_concurrent_append(
+    spark, table, put, look
+) -> None:
+    spark.conf.set("spark.databricks.delta.allFilesInCrc.thresholdNumFiles", "1")
+    try:
+        put(spark.range(4))
+        assert row_count(spark, look.state()) is None
+        transaction = begin(spark, table)
+        transaction.replace(spark.range(10, 12))
+        spark.sql(f"INSERT INTO {table} VALUES (7)")
+        with pytest.raises(DatasetError, match="ConcurrentAppendException"):
+            transaction.commit(user_metadata={})
+        assert put(spark.range(2)).metrics["numRemovedFiles"] > 1
+    finally:
+        spark.conf.unset("spark.databricks.delta.allFilesInCrc.thresholdNumFiles")
+    assert look.rows() == [(0,), (1,)]
 
 
 def test_a_replace_of_an_empty_table_conflicts_with_a_concurrent_append(
@@ -57,6 +76,21 @@ def test_an_append_lands_beside_a_concurrent_append(spark, table, put, look) -> 
     transaction.append(spark.range(5, 6))
     spark.sql(f"INSERT INTO {table} VALUES (7)")
     assert transaction.commit(user_metadata={}).version == 2
+    assert look.rows() == [(0,), (5,), (7,)]
+
+
+def test_an_append_that_depends_on_the_base_version_conflicts_with_a_concurrent_one(
+    spark, table, put, look
+) -> None:
+    put(spark.range(1))
+    transaction = begin(spark, table)
+    transaction.replace_files([], spark.range(5, 6))
+    assert transaction.commit(user_metadata={}).metrics["numRemovedFiles"] == 0
+    transaction = begin(spark, table)
+    transaction.replace_files([], spark.range(7, 8))
+    spark.sql(f"INSERT INTO {table} VALUES (7)")
+    with pytest.raises(DatasetError, match="ConcurrentAppendException"):
+        transaction.commit(user_metadata={})
     assert look.rows() == [(0,), (5,), (7,)]
 
 

@@ -1,5 +1,7 @@
 """Creating a table: one commit, then its catalog entry, and what a crash in between leaves."""
 
+import shutil
+
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -108,11 +110,7 @@ def test_a_dropped_table_is_created_anew(spark, table, put, look) -> None:
     assert look.rows() == [(0,), (1,)]
 
 
-def test_a_registered_table_whose_files_are_gone_is_created_anew(
-    spark, table, put, look, warehouse
-) -> None:
-    import shutil
-
+def test_a_registered_table_whose_files_are_gone_is_created_anew(spark, table, put, look) -> None:
     commit = put(spark.range(3))
     shutil.rmtree(commit.location.removeprefix("file:"))
     assert load_table(spark, table) is None

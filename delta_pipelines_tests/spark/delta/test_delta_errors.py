@@ -7,7 +7,6 @@ from delta_pipelines.delta.spark_errors import conflict_class, explain, explaine
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 
 
-@F.udf("int")
 def failing(value):
     raise ValueError("carrier 7 is unknown")
 
@@ -22,7 +21,7 @@ def told(work) -> DatasetError:
 
 
 def test_a_python_function_is_told_by_its_own_last_line(spark) -> None:
-    error = told(lambda: spark.range(2).select(failing("id")).collect())
+    error = told(lambda: spark.range(2).select(F.udf(failing, "int")("id")).collect())
     assert str(error) == (
         "aviation.flights: [PYTHON_EXCEPTION] a Python function failed: "
         "ValueError: carrier 7 is unknown"

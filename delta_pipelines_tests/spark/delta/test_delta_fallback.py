@@ -7,7 +7,6 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta import signatures
 from delta_pipelines.delta.definition import TableDefinition, nullable
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.signatures import REQUIRED, Member, check_signatures, unavailable
@@ -48,8 +47,9 @@ def test_it_creates_the_same_table_as_the_transaction_does(spark, table, put, sl
 
 
 def test_it_refreshes_rows_schema_layout_properties_and_comment(spark, table, slowly, look) -> None:
-    first = slowly(spark.sql("SELECT 1 AS a, 'x' AS b"), properties={"k": "1", "l": "2"},
-                   comment="old")
+    first = slowly(
+        spark.sql("SELECT 1 AS a, 'x' AS b"), properties={"k": "1", "l": "2"}, comment="old"
+    )
     assert first.metrics["numOutputRows"] == 1
     commit = slowly(
         spark.sql("SELECT 2L AS a, 3 AS c"), cluster_columns=("c",), properties={"k": "3"}
@@ -130,7 +130,6 @@ def test_the_tested_delta_has_every_member_and_a_missing_one_is_named(spark) -> 
 
 def test_a_failed_check_chooses_the_fallback(spark, table, monkeypatch) -> None:
     other = Member("org.apache.spark.sql.delta.DeltaLog", "renamed")
-    monkeypatch.setattr(signatures, "REQUIRED", (other,))
     monkeypatch.setattr(check_signatures, "__defaults__", ((other,),))
     reason = unavailable(spark, table)
     assert reason is not None

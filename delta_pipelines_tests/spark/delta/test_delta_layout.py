@@ -1,5 +1,7 @@
 """Column mapping and clustering: created, changed and kept in the same commit as the rows."""
 
+import json
+
 import pytest
 from pyspark.sql.types import StructType
 
@@ -14,9 +16,13 @@ ODD = "SELECT 1 AS `a b`, 'x' AS `c;=(`, named_struct('in side', 2) AS s"
 
 def ids(look) -> dict[str, tuple[int, str]]:
     """Column mapping id and physical name of each top-level column."""
-    actions = [a["metaData"] for v in range(look.state().version + 1) for a in look.actions(v)
-               if "metaData" in a]
-    fields = StructType.fromJson(__import__("json").loads(actions[-1]["schemaString"])).fields
+    actions = [
+        a["metaData"]
+        for v in range(look.state().version + 1)
+        for a in look.actions(v)
+        if "metaData" in a
+    ]
+    fields = StructType.fromJson(json.loads(actions[-1]["schemaString"])).fields
     return {
         f.name: (
             f.metadata["delta.columnMapping.id"],
@@ -59,8 +65,7 @@ def test_an_odd_name_turns_column_mapping_on_for_an_existing_table(spark, table,
         )
     )
     transaction.append(
-        spark.sql("SELECT 3 AS a, 'x' AS `new one`, "
-                  "array(named_struct('p', 4, 'q r', 5)) AS deep")
+        spark.sql("SELECT 3 AS a, 'x' AS `new one`, array(named_struct('p', 4, 'q r', 5)) AS deep")
     )
     assert transaction.commit(user_metadata={}).version == 1
     rows = spark.table(str(table)).select("a", "new one", "deep").orderBy("a").collect()

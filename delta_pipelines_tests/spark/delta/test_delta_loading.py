@@ -37,8 +37,10 @@ def test_the_state_is_the_one_that_another_writer_just_left(spark, table, put, l
     put(spark.range(3))
     spark.sql(f"INSERT INTO {table} VALUES (9)")
     assert (look.state().version, row_count(spark, look.state())) == (1, 4)
-    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('k' = 'v', 'delta.feature.v2Checkpoint' = "
-              "'supported')")
+    spark.sql(
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('k' = 'v', 'delta.feature.v2Checkpoint' = "
+        "'supported')"
+    )
     assert look.state().properties == {"k": "v"}
 
 

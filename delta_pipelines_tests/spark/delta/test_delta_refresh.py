@@ -151,9 +151,7 @@ def test_clearing_leaves_an_empty_table_in_one_commit_with_new_properties(
 ) -> None:
     put(spark.range(3), properties={"epoch": "1"})
     transaction = begin(spark, table)
-    transaction.define(
-        TableDefinition(nullable(spark.range(1).schema), properties={"epoch": "2"})
-    )
+    transaction.define(TableDefinition(nullable(spark.range(1).schema), properties={"epoch": "2"}))
     transaction.clear()
     commit = transaction.commit(user_metadata={})
     assert commit.version == 1
@@ -163,8 +161,10 @@ def test_clearing_leaves_an_empty_table_in_one_commit_with_new_properties(
 
 
 def test_some_files_are_replaced_and_the_others_stay(spark, table, put, look) -> None:
-    put(spark.sql("SELECT 1 AS a, 'p q' AS b UNION ALL SELECT 2, 'r' UNION ALL SELECT 3, 'r'"),
-        partition_columns=("b",))
+    put(
+        spark.sql("SELECT 1 AS a, 'p q' AS b UNION ALL SELECT 2, 'r' UNION ALL SELECT 3, 'r'"),
+        partition_columns=("b",),
+    )
     read = spark.table(str(table)).select("a", "_metadata.file_path")
     paths = sorted({r.file_path for r in read.where("a = 1").collect()})
     assert len(paths) == 1
@@ -179,10 +179,21 @@ def test_some_files_are_replaced_and_the_others_stay(spark, table, put, look) ->
         begin(spark, table).replace_files(["file:/nowhere.parquet"], spark.range(1))
 
 
+def test_a_change_feed_stays_right_when_files_are_replaced(spark, table, put) -> None:
+    put(spark.range(4).coalesce(1), properties={"delta.enableChangeDataFeed": "true"})
+    paths = [spark.table(str(table)).select("_metadata.file_path").first()[0]]
+    transaction = begin(spark, table)
+    kept = transaction.rows_of_files(paths).where("id <> 3")
+    transaction.replace_files(paths, kept.union(spark.range(9, 10)))
+    transaction.commit(user_metadata={})
+    feed = spark.read.option("readChangeFeed", True).option("startingVersion", 1).table(str(table))
+    signed = feed.selectExpr("id", "CASE _change_type WHEN 'insert' THEN 1 ELSE -1 END AS n")
+    net = signed.groupBy("id").sum("n").where("`sum(n)` <> 0").orderBy("id").collect()
+    assert [tuple(row) for row in net] == [(3, -1), (9, 1)]
+
+
 def test_a_generated_column_survives_a_new_definition(spark, table, look) -> None:
-    spark.sql(
-        f"CREATE TABLE {table} (a INT, b INT GENERATED ALWAYS AS (a + 1)) USING delta"
-    )
+    spark.sql(f"CREATE TABLE {table} (a INT, b INT GENERATED ALWAYS AS (a + 1)) USING delta")
     transaction = begin(spark, table)
     transaction.define(TableDefinition(StructType.fromDDL("a INT, b INT, c STRING")))
     transaction.replace(spark.sql("SELECT 4 AS a, 'x' AS c"))
@@ -207,8 +218,8 @@ def test_a_second_commit_and_a_late_definition_are_refused(spark, table, put) ->
     transaction.append(spark.range(1))
     with pytest.raises(DatasetError, match="before its rows"):
         transaction.define(TableDefinition(nullable(spark.range(1).schema), comment="x"))
+    transaction.clear()
     with pytest.raises(DatasetError, match="already"):
-        transaction.clear()
         transaction.clear()
     transaction.commit(user_metadata={})
     with pytest.raises(DatasetError, match="committed already"):

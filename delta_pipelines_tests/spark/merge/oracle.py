@@ -1,14 +1,18 @@
 """One merge run twice: by `merge_into`, and by Delta's SQL MERGE on a copy of the target."""
 
-from collections.abc import Callable, Mapping
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.merge import MergeBuilder, MergeResult, merge_into
 
 Rows = list[tuple[object, ...]]
-DV = "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+PLAIN, PARTITIONED, DV = LAYOUTS = ("plain", "partitioned", "dv")
 
 
 @dataclass(frozen=True)
@@ -65,27 +69,33 @@ def by_source_delete(condition: str | None = None) -> When:
 
 
 def create(
-    spark: SparkSession, name: str, ddl: str, rows: Rows, layout: str = "", files: int = 1
+    spark: SparkSession, path: Path, ddl: str, rows: Rows, layout: str = PLAIN, files: int = 1
 ) -> str:
-    """Create a Delta table of a few rows in the given number of files."""
-    spark.sql(f"CREATE TABLE {name} ({ddl}) USING delta {layout}")
-    if rows:
-        frame = spark.createDataFrame(rows, ddl)
-        frame.repartition(files).write.format("delta").mode("append").saveAsTable(name)
-    return name
+    """Write a Delta table of a few rows in the given number of files; returns its path."""
+    writer = spark.createDataFrame(rows, ddl).repartition(files).write.format("delta")
+    if layout == DV:
+        writer = writer.option("delta.enableDeletionVectors", "true")
+    if layout == PARTITIONED:
+        writer = writer.partitionBy(ddl.split()[0])
+    writer.save(str(path))
+    return str(path)
 
 
-def sorted_rows(frame: DataFrame) -> Rows:
-    return sorted((tuple(row) for row in frame.collect()), key=str)
+def read(spark: SparkSession, path: str) -> Rows:
+    return in_order(tuple(row) for row in spark.read.format("delta").load(path).collect())
 
 
-def history(spark: SparkSession, table: str, version: int) -> dict[str, object]:
-    entries = spark.sql(f"DESCRIBE HISTORY {table}").where(f"version = {version}").collect()
-    return entries[0].asDict()
+def in_order(rows: Iterable[tuple[object, ...]]) -> Rows:
+    return sorted(rows, key=str)
 
 
-def last_version(spark: SparkSession, table: str) -> int:
-    return spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").collect()[0]["version"]
+def last_version(path: str) -> int:
+    return max(int(file.stem) for file in Path(path, "_delta_log").glob("*.json"))
+
+
+def commit_info(path: str, version: int) -> dict[str, Any]:
+    lines = Path(path, "_delta_log", f"{version:020}.json").read_text().splitlines()
+    return next(json.loads(line)["commitInfo"] for line in lines if '"commitInfo"' in line)
 
 
 def counts(metrics: Mapping[str, int | str]) -> dict[str, int]:
@@ -96,24 +106,24 @@ def counts(metrics: Mapping[str, int | str]) -> dict[str, int]:
 def run_both(
     spark: SparkSession,
     ours: str,
-    theirs: str,
     source: Callable[[], DataFrame],
     on: str,
     clauses: list[When],
 ) -> MergeResult:
     """Run a merge by both ways and compare rows, metrics and whether there was a commit."""
-    before = last_version(spark, theirs)
+    theirs = f"{ours}_by_sql"
+    shutil.copytree(ours, theirs)
+    before = last_version(theirs)
     builder = merge_into(spark, ours, source(), on)
     for clause in clauses:
         builder = clause.add(builder)
     result = builder.execute()
     source().createOrReplaceTempView("oracle_source")
     whens = " ".join(clause.sql for clause in clauses)
-    spark.sql(f"MERGE INTO {theirs} t USING oracle_source s ON {on} {whens}")
-    after = last_version(spark, theirs)
-    assert sorted_rows(spark.table(ours)) == sorted_rows(spark.table(theirs))
+    spark.sql(f"MERGE INTO delta.`{theirs}` t USING oracle_source s ON {on} {whens}")
+    after = last_version(theirs)
+    assert read(spark, ours) == read(spark, theirs)
     assert result.version == (after if after > before else None)
     if result.version is not None:
-        told = history(spark, theirs, after)["operationMetrics"]
-        assert counts(result.metrics) == counts(told)
+        assert counts(result.metrics) == counts(commit_info(theirs, after)["operationMetrics"])
     return result

@@ -48,9 +48,7 @@ UPSERTS = {
 
 @pytest.mark.parametrize(("target", "source", "on", "gives"), UPSERTS.values(), ids=UPSERTS)
 def test_upsert(merge_rows, target, source, on, gives):
-    merge_rows(
-        target, source, on, UPDATE, INSERT, gives=gives, target_ddl=DDL, source_ddl=DDL
-    )
+    merge_rows(target, source, on, UPDATE, INSERT, gives=gives, target_ddl=DDL, source_ddl=DDL)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +70,7 @@ def test_upsert(merge_rows, target, source, on, gives):
     ],
 )
 def test_insert_only(merge_rows, target, source, clause, gives):
-    result = merge_rows(
-        target, source, EQUAL, clause, gives=gives, target_ddl=DDL, source_ddl=DDL
-    )
+    result = merge_rows(target, source, EQUAL, clause, gives=gives, target_ddl=DDL, source_ddl=DDL)
     assert result.materialize_source_reason == "notMaterializedAutoInsertOnly"
 
 

@@ -1,29 +1,33 @@
 """What a merge does to rows, held against Delta's own suite and Delta's SQL MERGE."""
 
+from pathlib import Path
+
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
 
 from delta_pipelines.merge import merge_into
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
+    LAYOUTS,
+    PARTITIONED,
     by_source_delete,
     by_source_update,
     create,
     delete,
+    in_order,
     insert,
-    sorted_rows,
+    read,
     update,
 )
 
 BASE = [(2, 2), (1, 4)]
 ON = "s.key1 = t.key2"
-PLAIN, PARTITIONED = "", "PARTITIONED BY (key2)"
 UPDATE = update(key2="20 + s.key1", value="20 + s.value")
 INSERT = insert(key2="s.key1 - 10", value="s.value + 10")
-LAYOUTS = [PLAIN, PARTITIONED, DV]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=["plain", "partitioned", "dv"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_upsert_updates_matches_and_inserts_the_rest(merge_rows, layout):
     result = merge_rows(
         BASE,
@@ -40,7 +44,7 @@ def test_upsert_updates_matches_and_inserts_the_rest(merge_rows, layout):
     assert (result.executor, result.attempts) == ("native", 1)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=["plain", "partitioned", "dv"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_clauses_of_all_kinds_act_together(merge_rows, layout):
     merge_rows(
         [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5)],
@@ -69,14 +73,14 @@ def test_extra_source_columns_are_no_matter(merge_rows):
     )
 
 
-def test_target_by_path(spark: SparkSession, tmp_path):
-    path = str(tmp_path / "target")
-    spark.createDataFrame(BASE, "key2 int, value int").write.format("delta").save(path)
+def test_target_by_name(spark: SparkSession, schema: str):
+    table = f"{schema}.target"
+    spark.createDataFrame(BASE, "key2 int, value int").write.format("delta").saveAsTable(table)
     source = spark.createDataFrame([(1, 1), (0, 3)], "key1 int, value int")
-    result = INSERT.add(UPDATE.add(merge_into(spark, path, source, ON))).execute()
+    result = INSERT.add(UPDATE.add(merge_into(spark, table, source, ON))).execute()
     assert result.version == 1
-    rows = sorted_rows(spark.read.format("delta").load(path))
-    assert rows == sorted([(2, 2), (21, 21), (-10, 13)], key=str)
+    rows = in_order(tuple(row) for row in spark.table(table).collect())
+    assert rows == in_order([(2, 2), (21, 21), (-10, 13)])
 
 
 def test_on_may_use_more_than_keys(merge_rows):
@@ -152,11 +156,12 @@ def test_same_names_on_both_sides_are_told_apart_by_alias(merge_rows):
     )
 
 
-def test_self_merge(spark: SparkSession, schema: str):
-    table = create(spark, f"{schema}.me", "key2 int, value int", BASE)
-    builder = merge_into(spark, table, spark.table(table), "s.key2 = t.key2")
+def test_self_merge(spark: SparkSession, tmp_path: Path):
+    table = create(spark, tmp_path / "me", "key2 int, value int", BASE)
+    frame = spark.read.format("delta").load(table)
+    builder = merge_into(spark, table, frame, "s.key2 = t.key2")
     builder.when_matched_update(set={"key2": "20 + s.key2", "value": "20 + s.value"}).execute()
-    assert sorted_rows(spark.table(table)) == [(21, 24), (22, 22)]
+    assert read(spark, table) == [(21, 24), (22, 22)]
 
 
 @pytest.mark.parametrize(
@@ -176,9 +181,7 @@ def test_source_with_order_and_limit(merge_rows, order, gives):
     assert result.materialize_source_reason == "materializeNonDeterministicSourceNonDelta"
 
 
-def _order(text: str):
-    from pyspark.sql import functions as F
-
+def _order(text: str) -> list[Column]:
     return [F.expr(text.split()[0]).desc() if text.endswith("DESC") else F.expr(text)]
 
 
@@ -194,17 +197,17 @@ def test_one_source_row_may_update_many_target_rows(merge_rows):
     )
 
 
-def test_merge_is_seen_through_the_cached_target(spark: SparkSession, schema: str):
-    table = create(spark, f"{schema}.cached", "key2 int, value int", BASE)
-    spark.table(table).cache()
-    assert spark.table(table).count() == 2
-    spark.sql(f"INSERT INTO {table} VALUES (100, 100), (3, 5)")
+def test_merge_is_seen_through_the_cached_target(spark: SparkSession, tmp_path: Path):
+    table = create(spark, tmp_path / "cached", "key2 int, value int", BASE)
+    cached = spark.read.format("delta").load(table).cache()
+    assert cached.count() == 2
+    spark.sql(f"INSERT INTO delta.`{table}` VALUES (100, 100), (3, 5)")
     source = spark.createDataFrame([(1, 1), (0, 3), (3, 3)], "key1 int, value int")
     builder = update(value="t.value + 3").add(merge_into(spark, table, source, ON))
     insert(key2="s.key1", value="s.value + 10").add(builder).execute()
     expected = [(100, 100), (2, 2), (1, 7), (3, 8), (0, 13)]
-    assert sorted_rows(spark.table(table)) == sorted(expected, key=str)
-    spark.catalog.uncacheTable(table)
+    assert read(spark, table) == in_order(expected)
+    cached.unpersist()
 
 
 def test_no_source_column_is_used(merge_rows):
@@ -279,30 +282,28 @@ def test_predicates_on_the_target_only(merge_rows, target, on, source, gives):
     )
 
 
-def test_schema_evolution_adds_an_assigned_column(spark: SparkSession, schema: str):
-    table = create(spark, f"{schema}.evolving", "id int, v int", [(1, 1), (2, 2)])
+def test_schema_evolution_adds_an_assigned_column(spark: SparkSession, tmp_path: Path):
+    table = create(spark, tmp_path / "evolving", "id int, v int", [(1, 1), (2, 2)])
     source = spark.createDataFrame([(2, 20, "x"), (3, 30, "y")], "id int, v int, note string")
     builder = merge_into(spark, table, source, "t.id = s.id").with_schema_evolution()
     builder.when_matched_update_all().when_not_matched_insert_all().execute()
-    assert spark.table(table).columns == ["id", "v", "note"]
-    assert sorted_rows(spark.table(table)) == [(1, 1, None), (2, 20, "x"), (3, 30, "y")]
+    assert spark.read.format("delta").load(table).columns == ["id", "v", "note"]
+    assert read(spark, table) == [(1, 1, None), (2, 20, "x"), (3, 30, "y")]
 
 
-def test_aliases_of_the_callers_own(spark: SparkSession, schema: str):
-    table = create(spark, f"{schema}.named", "id int, v int", [(1, 1)])
+def test_aliases_of_the_callers_own(spark: SparkSession, tmp_path: Path):
+    table = create(spark, tmp_path / "named", "id int, v int", [(1, 1)])
     source = spark.createDataFrame([(1, 5)], "id int, v int")
     merge_into(
         spark, table, source, "old.id = new.id", target_alias="old", source_alias="new"
     ).when_matched_update(set={"v": "old.v + new.v"}).execute()
-    assert sorted_rows(spark.table(table)) == [(1, 6)]
+    assert read(spark, table) == [(1, 6)]
 
 
-def test_columns_serve_as_well_as_text(spark: SparkSession, schema: str):
-    from pyspark.sql import functions as F
-
-    table = create(spark, f"{schema}.columns", "id int, v int", [(1, 1), (2, 2)])
+def test_columns_serve_as_well_as_text(spark: SparkSession, tmp_path: Path):
+    table = create(spark, tmp_path / "columns", "id int, v int", [(1, 1), (2, 2)])
     source = spark.createDataFrame([(1, 5), (3, 7)], "id int, v int")
     merge_into(spark, table, source, F.col("t.id") == source["id"]).when_matched_update(
         set={"v": F.col("s.v") + 1}, condition=source["v"] > 0
     ).when_not_matched_insert(values={"id": source["id"], "v": F.lit(0)}).execute()
-    assert sorted_rows(spark.table(table)) == [(1, 6), (2, 2), (3, 0)]
+    assert read(spark, table) == [(1, 6), (2, 2), (3, 0)]

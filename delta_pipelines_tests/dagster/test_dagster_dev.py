@@ -1,0 +1,67 @@
+import time
+
+import pytest
+
+from delta_pipelines_tests.dagster.webserver import TERMINATE, Webserver
+
+pytestmark = [pytest.mark.dagster_dev, pytest.mark.timeout(1200)]
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory):
+    path = tmp_path_factory.mktemp("landing") / "numbers.txt"
+    path.write_text("a\nb\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, numbers):
+    folder = tmp_path_factory.mktemp("dagster_home")
+    environment = {
+        "TEST_WAREHOUSE": str(folder / "warehouse"),
+        "TEST_NUMBERS": str(numbers),
+        "TEST_ACTIVE": str(folder / "active"),
+    }
+    with Webserver(folder, **environment) as webserver:
+        yield webserver
+
+
+def test_runs_from_the_ui_refresh_and_refresh_fully(server, numbers):
+    status, first = server.run("small_refresh")
+    assert status == "SUCCESS"
+    assert set(first) == {"numbers", "kept", "first_ones"}
+    assert first["numbers"]["dagster/row_count"] == 2
+    assert first["numbers"]["delta_pipelines/refresh"] == "create"
+
+    numbers.write_text("b\nc\n")
+    config = {"ops": {"small": {"config": {"full_refresh": ["numbers", "kept"]}}}}
+    status, second = server.run("small_refresh", config)
+    assert status == "SUCCESS"
+    assert second["numbers"]["delta_pipelines/refresh"] == "full refresh"
+    assert second["kept"]["delta_pipelines/refresh"] == "refresh (full refresh not allowed)"
+    assert second["kept"]["delta_pipelines/rows_inserted"] == 1
+    for name in ("numbers", "kept"):
+        key = "delta_pipelines/version"
+        assert second[name][key] == first[name][key] + 1
+
+
+def test_a_typo_is_refused_before_launch(server):
+    config = {"ops": {"small": {"config": {"full_refresh": ["number"]}}}}
+    answer = server.launch("small_refresh", config)
+    assert answer["__typename"] == "RunConfigValidationInvalid"
+    assert "number" in answer["errors"][0]["message"]
+
+
+def test_a_run_terminated_in_the_ui_is_canceled_and_its_spark_job_ends(server):
+    run_id = server.launch("slow_refresh")["run"]["runId"]
+    active = server.home / "active"
+    end = time.monotonic() + 300
+    while not (active.exists() and active.read_text()):
+        assert time.monotonic() < end, "the slow run started no Spark job"
+        time.sleep(0.1)
+    asked = time.time()
+    assert server.ask(TERMINATE, run=run_id)["__typename"] == "TerminateRunSuccess"
+    status, materialized = server.wait(run_id, seconds=60)
+    assert status == "CANCELED"
+    assert not materialized
+    assert float(active.read_text().splitlines()[-1]) - asked < 5

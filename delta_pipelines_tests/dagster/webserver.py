@@ -1,0 +1,133 @@
+"""A real `dagster dev` in a process of its own, spoken to over GraphQL."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import requests
+
+ROOT = Path(__file__).parents[2]
+LOCATION = "delta_pipelines_tests.dagster.location"
+INSTANCE = """
+telemetry: {enabled: false}
+run_coordinator:
+  module: dagster._core.run_coordinator
+  class: DefaultRunCoordinator
+"""
+ENDED = ("SUCCESS", "FAILURE", "CANCELED")
+
+LAUNCH = """
+mutation ($parameters: ExecutionParams!) {
+  launchRun(executionParams: $parameters) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on RunConfigValidationInvalid { errors { message } }
+    ... on PythonError { message }
+  }
+}
+"""
+RUN = """
+query ($run: ID!) { runOrError(runId: $run) { ... on Run {
+  status
+  assetMaterializations { assetKey { path } metadataEntries {
+    label
+    ... on IntMetadataEntry { intValue }
+    ... on TextMetadataEntry { text }
+  } }
+} } }
+"""
+TERMINATE = "mutation ($run: String!) { terminateRun(runId: $run) { __typename } }"
+
+
+class Webserver:
+    """`dagster dev` over a scratch home; use it in a `with` block."""
+
+    def __init__(self, home, **environment):
+        self.home = home
+        (home / "dagster.yaml").write_text(INSTANCE)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self._environment = {**os.environ, "DAGSTER_HOME": str(home), **environment}
+
+    def __enter__(self):
+        self._log = (self.home / "dev.log").open("w")
+        command = ["dagster", "dev", "-m", LOCATION, "-h", "127.0.0.1", "-p", str(self.port)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=ROOT,
+            env=self._environment,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        try:
+            self._until(self._serves, 180, "server_info")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(60)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._log.close()
+
+    def ask(self, query, **variables):
+        """The one answer of a GraphQL query."""
+        body = {"query": query, "variables": variables}
+        answer = requests.post(f"http://127.0.0.1:{self.port}/graphql", json=body, timeout=60)
+        answered = answer.json()
+        assert not answered.get("errors"), answered["errors"]
+        (value,) = answered["data"].values()
+        return value
+
+    def launch(self, job, config=None):
+        """Launch a job; gives the answer, which has no `run` when the config is refused."""
+        selector = {
+            "repositoryName": "__repository__",
+            "repositoryLocationName": LOCATION,
+            "jobName": job,
+        }
+        parameters = {"selector": selector, "runConfigData": config or {}, "mode": "default"}
+        return self.ask(LAUNCH, parameters=parameters)
+
+    def run(self, job, config=None, *, seconds=300):
+        """Launch a job and wait for its end; gives status and metadata by table name."""
+        launched = self.launch(job, config)
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        return self.wait(launched["run"]["runId"], seconds)
+
+    def wait(self, run_id, seconds=300):
+        """Wait for a run's end; gives status and metadata by table name."""
+        self._until(lambda: self.ask(RUN, run=run_id)["status"] in ENDED, seconds, "end of the run")
+        ended = self.ask(RUN, run=run_id)
+        metadata = {
+            event["assetKey"]["path"][-1]: {
+                entry["label"]: entry.get("intValue", entry.get("text"))
+                for entry in event["metadataEntries"]
+            }
+            for event in ended["assetMaterializations"]
+        }
+        return ended["status"], metadata
+
+    def _serves(self):
+        try:
+            return requests.get(f"http://127.0.0.1:{self.port}/server_info", timeout=5).ok
+        except requests.ConnectionError:
+            return False
+
+    def _until(self, condition, seconds, what):
+        end = time.monotonic() + seconds
+        while not condition():
+            assert self._process.poll() is None, (self.home / "dev.log").read_text()[-3000:]
+            assert time.monotonic() < end, f"no {what} within {seconds} s"
+            time.sleep(0.3)

@@ -1,0 +1,148 @@
+"""Which tables a SQL text reads, and where it names them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_pipelines.graph.sql_inputs import SqlProblem, replace_names, table_names
+
+
+def named(sql: str) -> list[str]:
+    return [table.name for table in table_names(sql)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("SELECT 1", []),
+        ("SELECT * FROM t", ["t"]),
+        ("SELECT * FROM t;", ["t"]),
+        ("(SELECT * FROM t)", ["t"]),
+        ("FROM t SELECT *", ["t"]),
+        ("SELECT * FROM t |> WHERE x > 1", ["t"]),
+        ("SELECT * FROM s.t JOIN c.s.u USING (id)", ["s.t", "c.s.u"]),
+        ("SELECT * FROM a, b LEFT ANTI JOIN c USING (id)", ["a", "b", "c"]),
+        ("SELECT * FROM a WHERE x IN (SELECT y FROM b) AND EXISTS (SELECT 1 FROM c)", list("abc")),
+        ("SELECT (SELECT max(x) FROM b) FROM a UNION ALL SELECT * FROM c", ["b", "a", "c"]),
+        ("SELECT * FROM (SELECT * FROM (SELECT * FROM a))", ["a"]),
+        ("SELECT * FROM a, LATERAL (SELECT * FROM b WHERE b.x = a.x)", ["a", "b"]),
+        ("SELECT * FROM t LATERAL VIEW explode(xs) AS x", ["t"]),
+        ("SELECT * FROM t PIVOT (sum(a) FOR b IN (1, 2))", ["t"]),
+        ("SELECT transform(xs, x -> x + 1) FROM t", ["t"]),
+        ("SELECT * FROM range(10)", []),
+        ("SELECT * FROM delta.`/folder/x`", ["delta./folder/x"]),
+        ("SELECT * FROM `my``table`", ["my`table"]),
+    ],
+)
+def test_every_table_is_found_in_the_order_of_the_text(sql: str, names: list[str]) -> None:
+    assert named(sql) == names
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("WITH x AS (SELECT * FROM a) SELECT * FROM x", ["a"]),
+        ("WITH X AS (SELECT * FROM a) SELECT * FROM x", ["a"]),
+        ("WITH a AS (SELECT * FROM a) SELECT * FROM a", ["a"]),
+        ("WITH c AS (SELECT 1) SELECT * FROM s.c", ["s.c"]),
+        ("WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM b", ["b"]),
+        ("SELECT * FROM (WITH c AS (SELECT * FROM a) SELECT * FROM c) JOIN c", ["a", "c"]),
+        ("WITH c AS (SELECT 1) SELECT * FROM (SELECT * FROM c)", []),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 n UNION ALL SELECT n + 1 FROM r) SELECT * FROM r",
+            [],
+        ),
+    ],
+)
+def test_common_table_expressions_are_no_inputs_where_they_are_visible(
+    sql: str, names: list[str]
+) -> None:
+    assert named(sql) == names
+
+
+def test_names_in_comments_strings_and_hints_are_no_inputs() -> None:
+    sql = "SELECT /*+ BROADCAST(x) */ 'FROM y', \"from z\" -- FROM w\n FROM t /* from v */"
+    assert named(sql) == ["t"]
+
+
+def test_a_table_that_is_read_twice_is_found_at_both_places() -> None:
+    assert named("SELECT * FROM t AS one JOIN t AS two USING (id)") == ["t", "t"]
+
+
+def test_the_alias_of_the_text_is_known() -> None:
+    aliases = [t.alias for t in table_names("SELECT * FROM a AS x JOIN b y JOIN c")]
+    assert aliases == ["x", "y", None]
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("", "0 statements"),
+        ("-- nothing", "0 statements"),
+        ("SELECT 1; SELECT 2", "2 statements"),
+        ("SELECT * FROM", "does not parse"),
+        ("SELECT ((1", "does not parse"),
+        ("'", "does not parse"),
+        ("INSERT INTO t SELECT 1", "INSERT"),
+        ("DROP TABLE t", "DROP"),
+        ("CREATE TABLE t AS SELECT 1", "CREATE"),
+        ("DELETE FROM t", "DELETE"),
+    ],
+)
+def test_what_is_not_one_select_is_refused_with_the_reason(sql: str, why: str) -> None:
+    with pytest.raises(SqlProblem, match=why) as caught:
+        table_names(sql)
+    assert "\x1b" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\\'"), max_size=12)
+spaces = st.sampled_from([" ", "\n", "\t", "\r\n", " /* FROM note */ ", " -- FROM é\n"])
+names = st.one_of(
+    st.sampled_from(["flights", "s.flights", "C.S.Flights", "`flights`", "`s`.`f`"]),
+    st.text("abz_09", min_size=1, max_size=8).map(lambda name: f"t{name}"),
+    st.text("a`.日é '", min_size=1, max_size=6).map(lambda n: f"`{n.replace('`', '``')}`"),
+)
+
+
+@st.composite
+def selects(draw: st.DrawFn) -> tuple[str, list[str]]:
+    """A SELECT over random names, with the names as they stand in the text."""
+    first, second, third = draw(names), draw(names), draw(names)
+    gap = draw(spaces)
+    sql = (
+        f"SELECT{gap}'{draw(texts)}' AS lit, x.*{draw(spaces)}FROM{draw(spaces)}{first} AS x"
+        f"{gap}JOIN{draw(spaces)}{second}{gap}USING (id){draw(spaces)}"
+        f"WHERE id IN (SELECT id FROM {third}{gap})"
+    )
+    return sql, [first, second, third]
+
+
+@given(selects())
+def test_positions_are_exactly_where_the_text_names_its_tables(
+    select: tuple[str, list[str]],
+) -> None:
+    sql, written = select
+    assert [sql[t.start : t.end] for t in table_names(sql)] == written
+
+
+@given(selects())
+def test_replacing_the_names_leaves_every_other_character(select: tuple[str, list[str]]) -> None:
+    sql, written = select
+    found = table_names(sql)
+    marks = [f"\0{number}\0" for number in range(len(found))]
+    replaced = replace_names(
+        sql, [(t.start, t.end, mark) for t, mark in zip(found, marks, strict=True)]
+    )
+    assert len(replaced) - sum(map(len, marks)) == len(sql) - sum(map(len, written))
+    for mark, name in zip(marks, written, strict=True):
+        assert replaced.count(mark) == 1
+        replaced = replaced.replace(mark, name)
+    assert replaced == sql
+
+
+@given(selects())
+def test_the_order_of_the_replacements_does_not_matter(select: tuple[str, list[str]]) -> None:
+    sql, _ = select
+    replacements = [(t.start, t.end, t.name * 3) for t in table_names(sql)]
+    assert replace_names(sql, replacements) == replace_names(sql, replacements[::-1])

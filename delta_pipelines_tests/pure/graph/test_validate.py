@@ -1,0 +1,215 @@
+"""What is wrong with a pipeline is told without a JVM: everything at once, with its place."""
+
+import pytest
+
+import delta_pipelines as dp
+from delta_pipelines_tests.pure.graph.declaring import numbers, only_problem, pipeline, problems
+
+
+def test_a_dataset_that_is_declared_twice_is_refused_with_both_places() -> None:
+    p = pipeline()
+    numbers(p, "t")
+    p.view("S.T", "SELECT 1")
+    with pytest.raises(dp.DeclarationError, match="declared twice") as caught:
+        p.graph()
+    first, second = p.declarations
+    assert str(first.location) in str(caught.value)
+    assert str(second.location) in str(caught.value)
+
+
+def test_one_name_for_two_datasets_is_refused_with_the_way_out() -> None:
+    p = pipeline()
+    p.materialized_view("t", "SELECT 1", schema="one")
+    p.materialized_view("t", "SELECT 2", schema="two")
+    told = only_problem(p)
+    assert "one.t" in told
+    assert "'two.t'" in told
+
+
+def test_a_circle_is_named_in_order() -> None:
+    p = pipeline()
+    p.materialized_view("a", "SELECT * FROM c")
+    p.view("b", "SELECT * FROM a")
+    p.materialized_view("c", "SELECT * FROM b JOIN d")
+    numbers(p, "d")
+    with pytest.raises(dp.CyclicDependencyError, match="a -> c -> b -> a") as caught:
+        p.graph()
+    assert f"{__file__}:" in str(caught.value)
+
+
+def test_a_dataset_that_reads_itself_is_a_circle() -> None:
+    p = pipeline()
+
+    @p.materialized_view
+    def a(a): ...
+
+    with pytest.raises(dp.CyclicDependencyError, match="a -> a"):
+        p.graph()
+
+
+def test_two_circles_are_both_named() -> None:
+    p = pipeline()
+    p.materialized_view("a", "SELECT * FROM b JOIN x")
+    p.materialized_view("b", "SELECT * FROM a")
+    p.materialized_view("x", "SELECT * FROM y")
+    p.materialized_view("y", "SELECT * FROM x")
+    with pytest.raises(dp.CyclicDependencyError) as caught:
+        p.graph()
+    assert "a -> b -> a" in str(caught.value)
+    assert "x -> y -> x" in str(caught.value)
+
+
+def test_a_persisted_view_over_a_temporary_view_is_refused() -> None:
+    p = pipeline()
+    p.temporary_view("scratch", "SELECT 1")
+    p.view("shown", "SELECT * FROM scratch")
+    with pytest.raises(dp.DeclarationError, match="temporary view 'scratch'") as caught:
+        p.graph()
+    assert caught.value.problems[0].dataset == "shown"
+
+
+def test_views_over_views_tables_and_sources_are_allowed() -> None:
+    p = pipeline()
+    p.source("landing.raw")
+    numbers(p, "t")
+    p.view("one", "SELECT * FROM t JOIN landing.raw")
+    p.view("two", "SELECT * FROM one")
+    p.materialized_view("end", "SELECT * FROM two")
+    assert [a.name for a in p.graph().assets] == ["t", "one", "two", "end"]
+
+
+def test_an_unread_temporary_view_is_a_warning() -> None:
+    p = pipeline()
+    p.temporary_view("scratch", "SELECT 1")
+    p.temporary_view("read", "SELECT 1")
+    p.materialized_view("t", "SELECT * FROM read")
+    (warning,) = p.graph().warnings
+    assert "scratch" in warning
+    assert f"{__file__}:" in warning
+
+
+def test_partition_and_cluster_columns_together_are_refused() -> None:
+    p = pipeline()
+    p.materialized_view("t", "SELECT 1 AS a", partition_cols=["a"], cluster_by=["b"])
+    told = only_problem(p)
+    assert "partition_cols" in told
+    assert "cluster_by" in told
+
+
+@pytest.mark.parametrize("option", ["partition_cols", "cluster_by", "keys"])
+def test_a_column_that_is_named_twice_is_refused(option: str) -> None:
+    p = pipeline()
+    options = {"keys": ["k"], option: ["a", "b", "A"]}
+    p.upsert("t", "SELECT 1", **options)
+    told = only_problem(p)
+    assert option in told
+    assert "'A'" in told
+
+
+def test_an_upsert_without_keys_is_refused() -> None:
+    p = pipeline()
+    p.upsert("t", "SELECT 1", keys=[])
+    assert "keys" in only_problem(p)
+
+
+def test_unknown_pipelines_properties_are_refused() -> None:
+    p = pipeline()
+    p.materialized_view("t", "SELECT 1", table_properties={"pipelines.reset.alowed": "false"})
+    assert "did you mean 'pipelines.reset.allowed'?" in only_problem(p)
+
+
+@pytest.mark.parametrize("name", ["spark", "other.SPARK", "__dp_x", "s.__DP_input_0"])
+def test_reserved_names_are_refused(name: str) -> None:
+    p = pipeline()
+    numbers(p, name)
+    assert only_problem(p)
+
+
+HOSTILE = [
+    "`",
+    "a`b",
+    "`a`",
+    "a'b",
+    'a"b',
+    "a b",
+    "a\nb",
+    "a\0b",
+    "a;b",
+    "a-b",
+    "",
+    ".",
+    "a.",
+    ".a",
+    "a..b",
+    "a.b.c.d",
+    "\uff41",
+    "\u0430",
+    "\u00e9",
+    "\u0661",
+    "a\u200b",
+    "t\n",
+    "x" * 300,
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_illegal_names_are_refused_before_any_sql(name: str) -> None:
+    p = pipeline()
+    numbers(p, name)
+    assert only_problem(p)
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "a.b"])
+@pytest.mark.parametrize("part", ["schema", "catalog", "option"])
+def test_illegal_schemas_and_catalogs_are_refused_before_any_sql(name: str, part: str) -> None:
+    p = pipeline() if part == "option" else pipeline(**{part: name})
+    p.materialized_view("t", "SELECT 1", **({"schema": name} if part == "option" else {}))
+    assert problems(p)
+
+
+@pytest.mark.parametrize("name", ["select", "table", "from", "T", "_", "0", "1a", "x" * 128])
+def test_legal_names_are_accepted_reserved_words_of_sql_too(name: str) -> None:
+    p = pipeline()
+    numbers(p, name)
+    assert p.graph().tables[0].identifier.name == name.lower()
+
+
+def test_a_pipelines_own_name_is_checked() -> None:
+    p = dp.Pipeline("my pipeline", schema="s")
+    assert "'my pipeline'" in only_problem(p)
+
+
+def test_all_problems_of_a_pipeline_are_told_at_once_each_with_its_place() -> None:
+    p = pipeline()
+    p.materialized_view("bad name", "SELECT 1")
+    p.materialized_view("twice", "SELECT 1")
+    p.materialized_view("twice", "SELECT 1")
+    p.materialized_view("both", "SELECT 1", partition_cols=["a"], cluster_by=["a"])
+    p.materialized_view("property", "SELECT 1", table_properties={"pipelines.x": "1"})
+    p.materialized_view("a", "SELECT * FROM b")
+    p.materialized_view("b", "SELECT * FROM a")
+    p.temporary_view("scratch", "SELECT 1")
+    p.view("shown", "SELECT * FROM scratch")
+    p.view("unknown", "SELECT * FROM nowhere")
+    p.upsert("keyless", "SELECT 1", keys=[])
+
+    with pytest.raises(dp.DeclarationError) as caught:
+        p.graph()
+
+    told = caught.value.problems
+    expected = ["bad name", "twice", "both", "property", "a", "shown", "unknown", "keyless"]
+    assert sorted(str(problem.dataset) for problem in told) == sorted(expected)
+    for problem in told:
+        locations = [d.location for d in p.declarations if d.name == problem.dataset]
+        assert problem.location in locations
+        assert str(problem.location) in str(caught.value)
+        assert problem.message in str(caught.value)
+
+
+def test_a_mixture_of_problems_is_a_plain_declaration_error() -> None:
+    p = pipeline()
+    p.materialized_view("a", "SELECT * FROM a")
+    p.materialized_view("b", "SELECT * FROM nowhere")
+    with pytest.raises(dp.DeclarationError) as caught:
+        p.graph()
+    assert type(caught.value) is dp.DeclarationError

@@ -1,0 +1,96 @@
+"""The test for unchanged rows, as text."""
+
+import pytest
+import sqlglot
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import types as T
+
+from delta_pipelines.merge.equality import Comparison, compare_rows, quoted
+
+INT, LONG, STRING = T.IntegerType(), T.LongType(), T.StringType()
+
+
+def row(**columns: T.DataType) -> T.StructType:
+    return T.StructType([T.StructField(name, kind) for name, kind in columns.items()])
+
+
+def compare(target: T.StructType, source: T.StructType, **options: bool) -> Comparison:
+    return compare_rows(
+        target,
+        source,
+        target_alias="t",
+        source_alias="s",
+        schema_evolution=options.get("evolution", False),
+        case_sensitive=options.get("case_sensitive", False),
+    )
+
+
+def test_columns_of_one_type_are_compared_null_safely():
+    assert compare(row(a=INT, b=STRING), row(b=STRING, a=INT)) == Comparison(
+        "`t`.`a` <=> `s`.`a` AND `t`.`b` <=> `s`.`b`"
+    )
+
+
+def test_another_type_is_cast_as_the_update_would_but_a_failed_cast_is_a_change():
+    assert compare(row(a=INT), row(a=LONG)).sql == (
+        "(`t`.`a` <=> try_cast(`s`.`a` AS int) AND (`t`.`a` IS NULL) = (`s`.`a` IS NULL))"
+    )
+
+
+def test_columns_meet_by_name_whatever_the_case():
+    assert compare(row(Id=INT), row(iD=INT)).sql == "`t`.`Id` <=> `s`.`iD`"
+    sensitive = compare(row(Id=INT), row(iD=INT), case_sensitive=True, evolution=True)
+    assert sensitive.sql == "`s`.`iD` IS NULL"
+
+
+def test_with_evolution_a_value_for_a_new_column_is_a_change():
+    target, source = row(a=INT), row(a=INT, new=STRING)
+    assert compare(target, source).sql == "`t`.`a` <=> `s`.`a`"
+    assert (
+        compare(target, source, evolution=True).sql == "`t`.`a` <=> `s`.`a` AND `s`.`new` IS NULL"
+    )
+
+
+def test_structs_of_another_field_order_are_compared_field_by_field():
+    target, source = row(p=row(x=INT, y=INT)), row(p=row(y=INT, x=INT))
+    assert compare(target, source).sql == (
+        "((`t`.`p` IS NULL) = (`s`.`p` IS NULL) AND `t`.`p`.`x` <=> `s`.`p`.`x`"
+        " AND `t`.`p`.`y` <=> `s`.`p`.`y`)"
+    )
+    assert compare(target, target).sql == "`t`.`p` <=> `s`.`p`"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        T.MapType(STRING, INT),
+        T.VariantType(),
+        T.ArrayType(T.MapType(STRING, INT)),
+        row(m=T.MapType(STRING, INT)),
+    ],
+)
+def test_what_cannot_be_compared_is_named(kind: T.DataType):
+    schema = row(id=INT, odd=kind)
+    assert compare(schema, schema) == Comparison(None, (f"odd {kind.simpleString()}",))
+
+
+def test_structs_with_other_fields_count_as_changed():
+    assert compare(row(p=row(x=INT)), row(p=row(x=INT, y=INT))).sql is None
+
+
+def test_collated_text_is_compared_byte_by_byte():
+    collated = T.StringType("UTF8_LCASE")
+    assert compare(row(a=collated), row(a=STRING)).sql == (
+        "CAST(`t`.`a` AS BINARY) <=> CAST(CAST(`s`.`a` AS STRING) AS BINARY)"
+    )
+
+
+def test_nothing_in_common_is_unchanged():
+    assert compare(row(a=INT), row(b=INT)).sql == "true"
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1))
+def test_any_name_survives_quoting(name: str):
+    parsed = sqlglot.parse_one(quoted("t", name), dialect="spark")
+    assert (parsed.table, parsed.name) == ("t", name)

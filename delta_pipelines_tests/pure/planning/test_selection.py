@@ -1,0 +1,90 @@
+"""What the user asked to refresh, held against a graph."""
+
+import pytest
+
+import delta_pipelines as dp
+from delta_pipelines.graph.graph import Graph
+from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
+
+
+@pytest.fixture
+def graph() -> Graph:
+    p = dp.Pipeline("p", schema="s")
+    p.view("shown", "SELECT * FROM merged")
+    p.upsert(
+        "merged",
+        "SELECT * FROM Raw",
+        keys=["n"],
+        table_properties={"pipelines.reset.allowed": "false"},
+    )
+    p.materialized_view("Raw", "SELECT * FROM scratch")
+    p.temporary_view("scratch", "SELECT 1 AS n")
+    return p.graph()
+
+
+def chosen(selection: RefreshSet) -> list[str]:
+    return [dataset.name for dataset in selection.selected]
+
+
+def test_without_a_selection_everything_is_refreshed_inputs_first(graph: Graph) -> None:
+    selection = refresh_set(graph, Selection())
+    assert chosen(selection) == ["Raw", "merged", "shown"]
+    assert selection.full == selection.blocked == frozenset()
+
+
+@pytest.mark.parametrize("name", ["Raw", "raw", "s.raw", "S.RAW"])
+def test_names_are_found_in_any_letter_case(graph: Graph, name: str) -> None:
+    selection = refresh_set(graph, Selection(refresh=(name,), full_refresh=(name,)))
+    assert chosen(selection) == ["Raw"]
+    assert {i.name for i in selection.full} == {"raw"}
+
+
+def test_a_selection_keeps_the_order_of_the_graph(graph: Graph) -> None:
+    selection = refresh_set(graph, Selection(refresh=("shown", "Raw")))
+    assert chosen(selection) == ["Raw", "shown"]
+
+
+def test_a_full_refresh_is_in_addition_to_the_selection(graph: Graph) -> None:
+    selection = refresh_set(graph, Selection(refresh=("shown",), full_refresh=("Raw",)))
+    assert chosen(selection) == ["Raw", "shown"]
+    assert {i.name for i in selection.full} == {"raw"}
+
+
+def test_full_refresh_all_spares_what_does_not_allow_it_and_says_so(graph: Graph) -> None:
+    selection = refresh_set(graph, Selection(full_refresh_all=True))
+    assert chosen(selection) == ["Raw", "merged", "shown"]
+    assert {i.name for i in selection.full} == {"raw"}
+    assert {i.name for i in selection.blocked} == {"merged"}
+
+
+def test_what_was_not_selected_is_not_blocked(graph: Graph) -> None:
+    selection = refresh_set(graph, Selection(refresh=("Raw",), full_refresh_all=True))
+    assert selection.blocked == frozenset()
+
+
+def test_an_empty_selection_selects_nothing(graph: Graph) -> None:
+    assert chosen(refresh_set(graph, Selection(refresh=()))) == []
+
+
+@pytest.mark.parametrize("field", ["refresh", "full_refresh"])
+def test_an_unknown_name_is_an_error_with_a_suggestion(graph: Graph, field: str) -> None:
+    with pytest.raises(dp.UnknownDatasetError, match="did you mean 'merged'"):
+        refresh_set(graph, Selection(**{field: ("mergde",)}))
+
+
+@pytest.mark.parametrize("name", ["scratch", "other.raw", ""])
+def test_what_is_no_asset_cannot_be_selected(graph: Graph, name: str) -> None:
+    with pytest.raises(dp.UnknownDatasetError):
+        refresh_set(graph, Selection(refresh=(name,)))
+
+
+def test_a_string_where_a_list_belongs_is_an_error_that_shows_the_list() -> None:
+    with pytest.raises(dp.DeclarationError, match=r"write \['abc'\]"):
+        Selection.of("abc", (), False)
+    with pytest.raises(dp.DeclarationError, match=r"full_refresh is a list.*\['abc'\]"):
+        Selection.of(None, "abc", False)
+
+
+def test_none_means_all_and_a_list_stays_a_list() -> None:
+    assert Selection.of(None, [], False) == Selection(None, (), False)
+    assert Selection.of(["a"], ["b"], True) == Selection(("a",), ("b",), True)

@@ -1,0 +1,141 @@
+"""The `delta-pipelines` command, as far as it needs no Java."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from delta_pipelines import cli as command
+from delta_pipelines.errors import PipelineError
+
+GOOD = """
+import delta_pipelines as dp
+
+sales = dp.Pipeline("sales", schema="sales")
+other = dp.Pipeline("other", schema="other")
+number = 3
+
+@sales.materialized_view
+def orders(spark): ...
+
+sales.view("big_orders", "SELECT * FROM orders WHERE n > 1")
+sales.temporary_view("unread", "SELECT 1 AS n")
+"""
+BAD = GOOD + 'sales.view("wrong", "SELECT * FROM ordres")\n'
+
+
+@pytest.fixture(autouse=True)
+def _forget_modules(tmp_path: Path) -> Iterator[None]:
+    """Leave neither modules nor search paths of scratch pipelines behind."""
+    modules, paths = set(sys.modules), list(sys.path)
+    yield
+    sys.path[:] = paths
+    for name in set(sys.modules) - modules:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's folder with pipelines; the command starts in it, and no Java is found."""
+    (tmp_path / "scratch_sales.py").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "scratch_bad.py").write_text(BAD, encoding="utf-8")
+    (tmp_path / "scratch_broken.py").write_text("import no_such_module_at_all\n", encoding="utf-8")
+    (tmp_path / "scratch_package").mkdir()
+    (tmp_path / "scratch_package" / "__init__.py").touch()
+    (tmp_path / "scratch_package" / "definitions.py").write_text(GOOD, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    return tmp_path
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(command.cli, list(arguments))
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["scratch_sales.py:sales", "scratch_sales:sales", "scratch_package.definitions:sales"],
+)
+def test_validate_lists_datasets_and_warnings(folder: Path, target: str) -> None:
+    result = invoke("validate", target)
+    assert result.exit_code == 0, result.output
+    assert "sales.orders" in result.stdout
+    assert "sales.big_orders" in result.stdout
+    assert "2 datasets, no problems." in result.stdout
+    assert "unread" in result.stderr
+
+
+def test_validate_takes_a_path_from_anywhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    assert invoke("validate", f"{folder / 'scratch_sales.py'}:sales").exit_code == 0
+
+
+def test_validate_tells_every_problem_with_its_line(folder: Path) -> None:
+    result = invoke("validate", "scratch_bad.py:sales")
+    assert result.exit_code == 1
+    assert isinstance(result.exception, PipelineError)
+    assert "did you mean 'orders'?" in str(result.exception)
+    assert f"scratch_bad.py:{len(BAD.splitlines())}" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("scratch_sales.py", "not of the form module:variable"),
+        ("missing.py:sales", "there is no file missing.py"),
+        ("no.such.module:sales", "cannot import no.such.module"),
+        ("scratch_sales.py:saels", "has no pipeline 'saels'. It has: sales, other."),
+        ("scratch_sales.py:number", "has no pipeline 'number'"),
+        ("scratch_broken.py:sales", "no_such_module_at_all"),
+    ],
+)
+@pytest.mark.parametrize("subcommand", ["validate", "plan", "run"])
+def test_a_wrong_target_is_one_sentence_before_anything_starts(
+    folder: Path, subcommand: str, target: str, why: str
+) -> None:
+    result = invoke(subcommand, target)
+    assert result.exit_code == 2
+    assert why in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+
+
+def test_history_of_an_unknown_dataset_suggests_one_before_spark_starts(folder: Path) -> None:
+    result = invoke("history", "scratch_sales.py:sales", "ordres")
+    assert result.exit_code == 1
+    assert "did you mean 'orders'?" in str(result.exception)
+
+
+def test_the_console_script_tells_an_expected_error_in_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["delta-pipelines", "validate", "scratch_bad.py:sales"])
+    with pytest.raises(SystemExit) as caught:
+        command.main()
+    assert caught.value.code == 1
+    told = capfd.readouterr().err
+    assert "did you mean 'orders'?" in told
+    assert "Traceback" not in told
+
+
+def test_two_files_of_one_name_are_told_apart(folder: Path) -> None:
+    (folder / "elsewhere").mkdir()
+    other = folder / "elsewhere" / "scratch_sales.py"
+    other.write_text(GOOD.replace("orders", "invoices"), encoding="utf-8")
+    assert "sales.orders" in invoke("validate", "scratch_sales.py:sales").stdout
+    assert "sales.invoices" in invoke("validate", f"{other}:sales").stdout
+
+
+def test_a_file_may_be_named_like_a_module_that_is_loaded_already(folder: Path) -> None:
+    (folder / "json.py").write_text(GOOD, encoding="utf-8")
+    assert "sales.orders" in invoke("validate", "json.py:sales").stdout
+
+
+def test_help_says_what_a_target_is() -> None:
+    result = invoke("--help")
+    assert result.exit_code == 0
+    for word in ("TARGET", "validate", "plan", "run", "history"):
+        assert word in result.output

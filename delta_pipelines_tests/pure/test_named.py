@@ -1,0 +1,66 @@
+"""A sequence whose items are also found by name."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.named import NamedSequence
+
+
+@dataclass(frozen=True)
+class Item:
+    name: str
+    identifier: Identifier
+
+
+def item(name: str) -> Item:
+    return Item(name, Identifier(None, "s", name.lower()))
+
+
+names = st.lists(st.text("abcDEF", min_size=1, max_size=4), unique_by=str.lower)
+
+
+@given(names)
+def test_it_is_a_sequence_in_order(chosen: list[str]) -> None:
+    items = [item(name) for name in chosen]
+    sequence = NamedSequence(items)
+    assert list(sequence) == items
+    assert len(sequence) == len(items)
+    assert sequence == NamedSequence(items)
+    assert sequence == tuple(items)
+    assert hash(sequence) == hash(NamedSequence(items))
+    assert sequence[:2] == tuple(items[:2])
+    assert all(
+        sequence[at] is each and sequence[at - len(items)] is each for at, each in enumerate(items)
+    )
+
+
+@given(names)
+def test_every_item_is_found_by_its_names_in_any_letter_case(chosen: list[str]) -> None:
+    sequence = NamedSequence(item(name) for name in chosen)
+    for at, name in enumerate(chosen):
+        for spelled in (name, name.upper(), name.lower(), f"s.{name}", f"S.{name}".upper()):
+            assert sequence[spelled] is sequence[at]
+            assert spelled in sequence
+
+
+def test_what_is_not_there_is_an_error() -> None:
+    sequence = NamedSequence([item("a")])
+    with pytest.raises(KeyError):
+        sequence["b"]
+    with pytest.raises(IndexError):
+        sequence[1]
+    assert "b" not in sequence
+    assert item("b") not in sequence
+    assert item("a") in sequence
+    assert 7 not in sequence
+
+
+def test_a_declared_name_wins_over_a_qualified_one() -> None:
+    qualified = Item("x", Identifier(None, "s", "t"))
+    declared = Item("s.t", Identifier("c", "s", "t"))
+    assert NamedSequence([qualified, declared])["s.t"] is declared
+    assert NamedSequence([declared, qualified])["s.t"] is declared

@@ -1,0 +1,139 @@
+"""Python types of options, checked where they are given."""
+
+from typing import Any
+
+import pytest
+
+import delta_pipelines as dp
+from delta_pipelines.options import check_inputs, check_text, check_text_map, check_texts
+
+
+def refused(check: Any, *arguments: object) -> str:
+    with pytest.raises(dp.DeclarationError) as caught:
+        check(*arguments)
+    return str(caught.value)
+
+
+def test_right_types_come_back_as_values() -> None:
+    assert check_text("x", "comment") == "x"
+    assert check_texts(["a", "b"], "owners") == ("a", "b")
+    assert check_texts(("a",), "owners") == ("a",)
+    assert check_text_map({"a": "1"}, "tags") == {"a": "1"}
+    assert check_inputs({"a": "x", "b": dp.Batch("y")}) == {"a": "x", "b": dp.Batch("y")}
+
+
+def test_none_is_the_default() -> None:
+    assert check_text(None, "comment") is None
+    assert check_texts(None, "owners") == ()
+    assert check_text_map(None, "tags") == {}
+    assert check_inputs(None) == {}
+
+
+@pytest.mark.parametrize("value", [1, b"x", ["x"], True, {}])
+def test_a_text_that_is_none_is_refused_with_what_it_is(value: object) -> None:
+    told = refused(check_text, value, "comment")
+    assert "comment must be a string" in told
+    assert repr(value) in told
+
+
+@pytest.mark.parametrize("value", ["abc", 1, {"a": "b"}, {"a"}])
+def test_a_list_that_is_none_is_refused_a_single_string_too(value: object) -> None:
+    assert "partition_cols must be a list of strings" in refused(
+        check_texts, value, "partition_cols"
+    )
+
+
+def test_a_list_of_something_else_is_refused() -> None:
+    assert "int 3" in refused(check_texts, ["a", 3], "keys")
+
+
+@pytest.mark.parametrize(
+    ("given", "write"),
+    [
+        ({"pipelines.reset.allowed": False}, "'pipelines.reset.allowed': 'false'"),
+        ({"delta.logRetentionDuration": 7}, "'delta.logRetentionDuration': '7'"),
+        ({1: "a"}, "'1': 'a'"),
+    ],
+)
+def test_property_values_of_a_wrong_type_are_refused_with_what_to_write(
+    given: object, write: str
+) -> None:
+    assert f"write {write}" in refused(check_text_map, given, "table_properties")
+
+
+@pytest.mark.parametrize("given", ["a=b", ["a"], 3])
+def test_a_mapping_that_is_none_is_refused(given: object) -> None:
+    assert "must be a mapping" in refused(check_text_map, given, "tags")
+    assert "inputs must map" in refused(check_inputs, given)
+
+
+@pytest.mark.parametrize("bound", [3, None, ["x"], len])
+def test_inputs_bind_names_to_datasets_only(bound: object) -> None:
+    assert "'f'" in refused(check_inputs, {"f": bound})
+
+
+def pipeline() -> dp.Pipeline:
+    return dp.Pipeline("p", schema="s")
+
+
+WRONG = [
+    ("comment", 1),
+    ("schema", 1),
+    ("group", 1),
+    ("partition_cols", "a"),
+    ("cluster_by", "a"),
+    ("owners", "ann@example.com"),
+    ("table_properties", {"a": True}),
+    ("tags", {"a": 1}),
+    ("spark_conf", {"a": 1}),
+    ("inputs", {"a": 1}),
+]
+
+
+@pytest.mark.parametrize(("option", "value"), WRONG)
+def test_every_option_is_checked_and_the_place_is_told(option: str, value: object) -> None:
+    p = pipeline()
+
+    with pytest.raises(dp.DeclarationError, match=option) as caught:
+
+        @p.materialized_view(**{option: value})
+        def t(spark): ...
+
+    (problem,) = caught.value.problems
+    assert problem.dataset == "t"
+    assert problem.location is not None
+    assert problem.location.file == __file__
+    assert p.declarations == ()
+
+
+def test_keys_are_checked_and_the_place_is_told() -> None:
+    with pytest.raises(dp.DeclarationError, match=r"keys must be a list") as caught:
+        pipeline().upsert("t", "SELECT 1", keys="icao")
+    assert f"{__file__}:" in str(caught.value)
+    assert "t: " in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["sequence_by", "deletes_when"])
+def test_expressions_of_an_upsert_are_texts(option: str) -> None:
+    with pytest.raises(dp.DeclarationError, match=f"{option} must be a string"):
+        pipeline().upsert("t", "SELECT 1", keys=["k"], **{option: 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [
+        ("materialized_view", "partition_columns"),
+        ("materialized_view", "keys"),
+        ("view", "partition_cols"),
+        ("view", "spark_conf"),
+        ("temporary_view", "comment"),
+        ("temporary_view", "table_properties"),
+    ],
+)
+def test_an_option_that_a_kind_does_not_have_is_refused_with_those_it_has(
+    kind: str, option: str
+) -> None:
+    with pytest.raises(dp.DeclarationError, match=f"{kind} has no option {option!r}") as caught:
+        getattr(pipeline(), kind)("t", "SELECT 1", **{option: None})
+    assert "inputs" in str(caught.value)
+    assert f"{__file__}:" in str(caught.value)

@@ -1,0 +1,169 @@
+"""Decorators record declarations and leave functions as they are."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import delta_pipelines as dp
+
+
+@pytest.fixture
+def pipeline() -> dp.Pipeline:
+    return dp.Pipeline("p", schema="s")
+
+
+def airports(spark):
+    """A user's function."""
+    return spark
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda p: p.materialized_view,
+        lambda p: p.materialized_view(),
+        lambda p: p.materialized_view(comment="x"),
+        lambda p: p.materialized_view("other"),
+        lambda p: p.materialized_view(name="other"),
+        lambda p: p.temporary_view,
+        lambda p: p.temporary_view(),
+        lambda p: p.temporary_view("other"),
+        lambda p: p.upsert(keys=["k"]),
+        lambda p: p.upsert("other", keys=["k"], sequence_by="n"),
+    ],
+)
+def test_decorators_work_bare_and_called_and_return_the_function_unchanged(
+    pipeline: dp.Pipeline, declare: Callable[[dp.Pipeline], Any]
+) -> None:
+    assert declare(pipeline)(airports) is airports
+    assert airports("session") == "session"
+    (declaration,) = pipeline.declarations
+    assert declaration.name in ("airports", "other")
+    assert declaration.query is not None
+    assert declaration.query.function is airports
+
+
+def test_the_functions_name_is_the_datasets_unless_one_is_given(pipeline: dp.Pipeline) -> None:
+    pipeline.materialized_view(airports)
+    pipeline.materialized_view("sub.other")(airports)
+    assert [d.name for d in pipeline.declarations] == ["airports", "sub.other"]
+
+
+def test_one_function_may_fill_several_datasets(pipeline: dp.Pipeline) -> None:
+    for name in ("one", "two"):
+        pipeline.materialized_view(name)(airports)
+    assert [t.name for t in pipeline.graph().tables] == ["one", "two"]
+
+
+def test_sql_texts_are_declared_by_name(pipeline: dp.Pipeline) -> None:
+    assert pipeline.materialized_view("a", "SELECT 1 AS n") is None
+    assert pipeline.upsert("b", "SELECT 1 AS n", keys=["n"]) is None
+    assert pipeline.view("c", "SELECT * FROM a") is None
+    assert pipeline.temporary_view("d", "SELECT * FROM a") is None
+    assert [(d.name, d.kind) for d in pipeline.declarations] == [
+        ("a", "materialized_view"),
+        ("b", "upsert"),
+        ("c", "view"),
+        ("d", "temporary_view"),
+    ]
+
+
+def test_everything_that_is_declared_is_recorded(pipeline: dp.Pipeline) -> None:
+    pipeline.upsert(
+        "t",
+        "SELECT 1",
+        keys=["k"],
+        sequence_by="n",
+        deletes_when="gone",
+        comment="c",
+        schema="other",
+        partition_cols=["a", "b"],
+        table_properties={"x": "y"},
+        spark_conf={"spark.sql.ansi.enabled": "true"},
+        inputs={"f": dp.Batch("flights")},
+        owners=["team:air"],
+        tags={"tier": "1"},
+        group="g",
+    )
+    (d,) = pipeline.declarations
+    assert d.upsert is not None
+    assert (d.upsert.keys, d.upsert.sequence_by, d.upsert.deletes_when) == (("k",), "n", "gone")
+    assert (d.comment, d.schema, d.partition_cols) == ("c", "other", ("a", "b"))
+    assert (d.table_properties, d.spark_conf) == ({"x": "y"}, {"spark.sql.ansi.enabled": "true"})
+    assert d.inputs == {"f": dp.Batch("flights")}
+    assert (d.owners, d.tags, d.group) == (("team:air",), {"tier": "1"}, "g")
+
+
+def test_a_declaration_does_not_change_with_the_callers_values(pipeline: dp.Pipeline) -> None:
+    properties, columns = {"a": "1"}, ["a"]
+    pipeline.materialized_view("t", "SELECT 1", table_properties=properties, partition_cols=columns)
+    properties["b"] = "2"
+    columns.append("b")
+    (declaration,) = pipeline.declarations
+    assert declaration.table_properties == {"a": "1"}
+    assert declaration.partition_cols == ("a",)
+
+
+def test_declarations_know_their_lines(pipeline: dp.Pipeline) -> None:
+    @pipeline.materialized_view
+    def first(spark): ...
+
+    pipeline.view("second", "SELECT * FROM first")
+    pipeline.source("landing.third")
+
+    locations = [d.location for d in pipeline.declarations]
+    assert all(location is not None and location.file == __file__ for location in locations)
+    lines = [location.line for location in locations if location]
+    assert lines == [lines[0], lines[0] + 3, lines[0] + 4]
+
+
+def test_a_function_is_called_with_small_frames_like_any_other(pipeline: dp.Pipeline) -> None:
+    @pipeline.upsert(keys=["icao"])
+    def merged(airports_raw):
+        return [*airports_raw, "KSFO"]
+
+    assert merged(["KJFK"]) == ["KJFK", "KSFO"]
+
+
+@pytest.mark.parametrize(
+    ("declare", "why"),
+    [
+        (lambda p: p.view(airports, "SELECT 1"), "SQL text"),
+        (lambda p: p.view("v", airports), "SQL text"),
+        (lambda p: p.source(airports), "name of a table"),
+        (lambda p: p.materialized_view(3), "name must be a string"),
+        (lambda p: p.materialized_view("t", 3), "sql must be a string"),
+        (lambda p: p.materialized_view(sql="SELECT 1"), "needs a name"),
+        (lambda p: p.materialized_view("t")("SELECT 1"), "decorates a function"),
+        (lambda p: p.upsert(keys=["k"])(None), "decorates a function"),
+    ],
+)
+def test_what_cannot_be_declared_is_refused_at_once(
+    pipeline: dp.Pipeline, declare: Callable[[dp.Pipeline], Any], why: str
+) -> None:
+    with pytest.raises(dp.DeclarationError, match=why):
+        declare(pipeline)
+    assert pipeline.declarations == ()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"name": 1, "schema": "s"},
+        {"name": "p", "schema": 1},
+        {"name": "p", "schema": "s", "catalog": 1},
+        {"name": "p", "schema": "s", "storage": 1},
+    ],
+)
+def test_a_pipelines_own_arguments_are_strings(arguments: dict[str, Any]) -> None:
+    with pytest.raises(dp.DeclarationError):
+        dp.Pipeline(**arguments)
+
+
+def test_declaring_more_after_a_graph_gives_a_new_graph(pipeline: dp.Pipeline) -> None:
+    pipeline.materialized_view("a", "SELECT 1")
+    before = pipeline.graph()
+    pipeline.materialized_view("b", "SELECT * FROM a")
+    assert [t.name for t in before.tables] == ["a"]
+    assert [t.name for t in pipeline.graph().tables] == ["a", "b"]

@@ -1,0 +1,164 @@
+"""A merge's commit: which one it is, what it carries, and what happens when others come first."""
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_pipelines.errors import MergeError
+from delta_pipelines.merge import MergeResult, command, merge_into
+from delta_pipelines.steps import Step, observing
+from delta_pipelines_tests.spark.merge.oracle import (
+    PARTITIONED,
+    commit_info,
+    counts,
+    create,
+    last_version,
+    read,
+)
+
+ON = "t.id = s.id"
+DDL = "id int, v int"
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@pytest.fixture
+def target(spark: SparkSession, tmp_path: Path) -> str:
+    return create(spark, tmp_path / "target", DDL, [(1, 1), (2, 2)])
+
+
+def upsert(spark: SparkSession, target: str, source: DataFrame, on: str = ON) -> MergeResult:
+    builder = merge_into(spark, target, source, on).when_matched_update_all()
+    return builder.when_not_matched_insert_all().execute()
+
+
+@pytest.mark.parametrize("content", [[], [(9, 9)]], ids=["empty source", "no match"])
+def test_nothing_to_do_makes_no_commit(
+    spark: SparkSession, target: str, content: list[tuple[int, int]]
+):
+    source = spark.createDataFrame(content, DDL)
+    result = merge_into(spark, target, source, ON).when_matched_update_all().execute()
+    assert result.version is None
+    assert last_version(target) == 0
+    assert result.metrics == {
+        "numTargetRowsInserted": 0,
+        "numTargetRowsUpdated": 0,
+        "numTargetRowsDeleted": 0,
+    }
+
+
+def test_user_metadata_keeps_the_callers_and_the_sessions(spark: SparkSession, target: str):
+    spark.conf.set(USER_METADATA, "nightly")
+    try:
+        source = spark.createDataFrame([(1, 5)], DDL)
+        builder = merge_into(spark, target, source, ON, user_metadata={"run_id": "r1"})
+        result = builder.when_matched_update_all().execute()
+        assert spark.conf.get(USER_METADATA) == "nightly"
+    finally:
+        spark.conf.unset(USER_METADATA)
+    info = commit_info(target, result.version)
+    content = json.loads(info["userMetadata"])
+    assert content.pop("merge_token")
+    assert content == {"run_id": "r1", "user_metadata": "nightly"}
+    assert counts(result.metrics) == counts(info["operationMetrics"])
+
+
+def test_the_step_is_announced_for_every_attempt(spark: SparkSession, target: str):
+    seen = []
+    with observing(lambda step, dataset: seen.append((step, dataset))):
+        upsert(spark, target, spark.createDataFrame([(1, 5)], DDL))
+    assert seen == [(Step.MERGE, target)]
+
+
+def test_each_of_two_merges_at_once_reports_its_own_commit(spark: SparkSession, tmp_path: Path):
+    target = create(spark, tmp_path / "shared", DDL, [(1, 1), (2, 2)], PARTITIONED)
+    together = threading.Barrier(2, timeout=120)
+
+    def merge(key: int) -> MergeResult:
+        source = spark.createDataFrame([(key, key * 10), (key, key * 100)][: 3 - key], DDL)
+        together.wait()
+        builder = merge_into(spark, target, source, f"{ON} AND t.id = {key} AND s.v > 0")
+        return builder.when_not_matched_insert_all("s.v < 0").when_matched_delete().execute()
+
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(merge, (1, 2)))
+    assert read(spark, target) == []
+    assert {result.version for result in results} == {1, 2}
+    for source_rows, result in zip((2, 1), results, strict=True):
+        assert result.metrics["numSourceRows"] == source_rows
+        own = commit_info(target, result.version)["operationMetrics"]
+        assert counts(result.metrics) == counts(own)
+
+
+class Overtaker:
+    """Commits an append while a merge evaluates its source inside its transaction."""
+
+    def __init__(self, spark: SparkSession, target: str, signals: Path) -> None:
+        self._spark, self._target = spark, target
+        self._started, self._done = signals / "started", signals / "done"
+        self._thread = threading.Thread(target=self._append, daemon=True)
+
+    def source(self) -> DataFrame:
+        started, done = str(self._started), str(self._done)
+
+        @F.udf("int")
+        def wait_for_the_append(value: int) -> int:
+            Path(started).touch()
+            deadline = time.monotonic() + 120
+            while not Path(done).exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            return value
+
+        frame = self._spark.createDataFrame([(1, 5), (7, 7)], DDL).coalesce(1)
+        return frame.withColumn("v", wait_for_the_append("v"))
+
+    def _append(self) -> None:
+        while not self._started.exists():
+            time.sleep(0.05)
+        self._spark.newSession().sql(f"INSERT INTO delta.`{self._target}` VALUES (7, 70)")
+        self._done.touch()
+
+    def __enter__(self) -> "Overtaker":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._started.touch()
+        self._thread.join()
+
+
+def test_a_conflict_runs_the_merge_again_on_what_the_other_wrote(
+    spark: SparkSession, target: str, tmp_path: Path
+):
+    with Overtaker(spark, target, tmp_path) as other:
+        result = upsert(spark, target, other.source())
+    assert result.attempts == 2
+    assert result.version == 2
+    assert result.metrics["numTargetRowsUpdated"] == 2
+    assert read(spark, target) == [(1, 5), (2, 2), (7, 7)]
+
+
+def test_when_others_keep_winning_the_error_is_transient(
+    spark: SparkSession, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(command, "MAX_ATTEMPTS", 1)
+    overtaken = pytest.raises(MergeError, match=r"overtaken by other writers once.*CONCURRENT")
+    with Overtaker(spark, target, tmp_path) as other, overtaken as caught:
+        upsert(spark, target, other.source())
+    assert caught.value.transient
+    assert caught.value.dataset == target
+    assert read(spark, target) == [(1, 1), (2, 2), (7, 70)]
+
+
+def test_an_error_of_an_observer_is_not_disguised(spark: SparkSession, target: str):
+    def stop(step: Step, dataset: str) -> None:
+        raise KeyError(dataset)
+
+    with observing(stop), pytest.raises(KeyError):
+        upsert(spark, target, spark.createDataFrame([(1, 5)], DDL))
+    assert last_version(target) == 0

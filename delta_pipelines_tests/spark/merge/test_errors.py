@@ -1,0 +1,118 @@
+"""What a refused or failed merge says."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from delta_pipelines.errors import MergeError
+from delta_pipelines.merge import MergeBuilder, merge_into
+from delta_pipelines_tests.spark.merge.oracle import create, last_version
+
+DDL = "id int, v int"
+ON = "t.id = s.id"
+
+
+@pytest.fixture(scope="module")
+def target(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return create(spark, tmp_path_factory.mktemp("errors") / "target", DDL, [(1, 1), (2, 2)])
+
+
+def begin(spark: SparkSession, target: str, on: str = ON, **options: str) -> MergeBuilder:
+    source = spark.createDataFrame([(1, 5), (3, 7), (3, 8)], DDL)
+    return merge_into(spark, target, source, on, **options)
+
+
+def refused(spark: SparkSession, target: str, builder: MergeBuilder) -> MergeError:
+    with pytest.raises(MergeError) as caught:
+        builder.execute()
+    assert caught.value.dataset == target
+    assert str(caught.value).startswith(f"{target}: ")
+    assert "\n" not in str(caught.value)
+    assert not caught.value.transient
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("on", "error_class"),
+    [
+        ("t.id = s.nope", "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+        ("id = 1", "AMBIGUOUS_REFERENCE"),
+        (f"{ON} AND rand() > 0.5", "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
+        (f"{ON} AND max(s.v) = 1", "DELTA_AGGREGATION_NOT_SUPPORTED"),
+        ("t.id = = s.id", "PARSE_SYNTAX_ERROR"),
+    ],
+)
+@pytest.mark.parametrize("skip", [False, True], ids=["plain", "skip_unchanged"])
+def test_a_wrong_condition_names_deltas_error_class(
+    spark: SparkSession, target: str, on: str, error_class: str, skip: bool
+):
+    builder = begin(spark, target, on).when_matched_update_all(skip_unchanged=skip)
+    error = refused(spark, target, builder)
+    assert f"[{error_class}]" in str(error)
+    assert error.__cause__ is not None
+
+
+def test_a_wrong_column_in_a_clause(spark: SparkSession, target: str):
+    builder = begin(spark, target).when_matched_update(set={"nope": "1"})
+    error = refused(spark, target, builder)
+    assert "DELTA_MERGE_UNRESOLVED_EXPRESSION" in str(error)
+    assert "nope" in str(error)
+
+
+def test_ambiguous_matches_name_the_keys_that_matched(spark: SparkSession, target: str):
+    source = spark.createDataFrame([(1, 5), (1, 6), (2, 7), (9, 8), (9, 9)], DDL)
+    builder = merge_into(spark, target, source, ON).when_matched_update_all()
+    told = str(refused(spark, target, builder))
+    assert "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in told
+    assert "Source keys that occur more than once: id=1. Keep one row per key" in told
+
+
+def test_ambiguous_matches_without_keys_are_told_without_samples(spark: SparkSession, target: str):
+    builder = begin(spark, target, "t.id < s.id").when_matched_update_all()
+    told = str(refused(spark, target, builder))
+    assert "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in told
+    assert "more than once" not in told
+
+
+def test_a_failing_function_is_told_by_its_own_words(spark: SparkSession, target: str):
+    broken = F.udf(lambda value: {}[f"no {value}"], "int")
+    source = spark.createDataFrame([(1, 5)], DDL).withColumn("v", broken("v"))
+    builder = merge_into(spark, target, source, ON).when_matched_update_all()
+    assert "KeyError: 'no 5'" in str(refused(spark, target, builder))
+    assert last_version(target) == 0
+
+
+def test_what_is_no_delta_table_is_called_by_its_name(spark: SparkSession, schema: str):
+    spark.sql(f"CREATE TABLE {schema}.real USING delta AS SELECT 1 id, 1 v")
+    spark.sql(f"CREATE VIEW {schema}.seen AS SELECT * FROM {schema}.real")
+    spark.sql(f"CREATE TABLE {schema}.files USING parquet AS SELECT 1 id, 1 v")
+    spark.table(f"{schema}.real").createOrReplaceTempView("passing")
+    for name, told in (
+        (f"{schema}.gone", "no such table (TABLE_OR_VIEW_NOT_FOUND)"),
+        (f"{schema}.seen", "it is a view"),
+        ("passing", "it is a temporary view"),
+        (f"{schema}.files", "not a Delta table (DELTA_MISSING_DELTA_TABLE)"),
+    ):
+        error = refused(spark, name, begin(spark, name).when_matched_delete())
+        assert told in str(error)
+
+
+def test_no_table_at_a_path(spark: SparkSession, tmp_path: Path):
+    path = str(tmp_path / "nothing")
+    error = refused(spark, path, begin(spark, path).when_matched_delete())
+    assert "no Delta table at this path" in str(error)
+
+
+def test_clauses_are_checked_before_the_target_is_opened(spark: SparkSession):
+    builder = begin(spark, "no.such").when_matched_delete().when_matched_update_all()
+    error = refused(spark, "no.such", builder)
+    assert "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION" in str(error)
+
+
+def test_an_executor_of_the_future_is_replaced_with_a_reason(spark: SparkSession, target: str):
+    builder = begin(spark, target, executor="classic").when_matched_update_all("s.id = 9")
+    result = builder.execute()
+    assert (result.executor, result.version) == ("native", None)
+    assert result.executor_reason.startswith("classic executor does not exist in this version")

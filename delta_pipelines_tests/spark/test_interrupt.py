@@ -1,0 +1,75 @@
+"""Ctrl-C ends a run of the `delta-pipelines` command at once and leaves the tables."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+SLOW = """
+import delta_pipelines as dp
+
+pipeline = dp.Pipeline("slow", schema="s")
+
+
+@pipeline.materialized_view
+def t(spark):
+    with open("marker", "a") as marker:
+        marker.write("analysed;")
+    try:
+        seconds = int(open("seconds").read())
+    except FileNotFoundError:
+        seconds = 0
+    if not seconds:
+        return spark.sql("SELECT 1L AS id")
+    return spark.range(seconds * 10**11).selectExpr("max(sqrt(id) * sin(id)) AS id").selectExpr(
+        "CAST(id AS BIGINT) AS id"
+    )
+"""
+
+COMMAND = "from delta_pipelines.cli import main; main()"
+
+
+def command(folder, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_ctrl_c_ends_a_run_within_ten_seconds_and_leaves_the_table(tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    arguments = ("run", "slow.py:pipeline", "--warehouse", "warehouse")
+    first = command(tmp_path, *arguments)
+    output, _ = first.communicate(timeout=180)
+    assert first.returncode == 0, output
+    log = next((tmp_path / "warehouse").rglob("t/_delta_log"))
+    commits = sorted(p.name for p in log.glob("*.json"))
+
+    (tmp_path / "seconds").write_text("3600")
+    (tmp_path / "marker").write_text("")
+    slow = command(tmp_path, *arguments)
+    try:
+        deadline = time.monotonic() + 120
+        while (tmp_path / "marker").read_text().count("analysed") < 2:
+            assert time.monotonic() < deadline
+            assert slow.poll() is None, slow.communicate()
+            time.sleep(0.1)
+        time.sleep(3)  # from the analysis in the run to the job
+        os.killpg(slow.pid, signal.SIGINT)  # as a terminal does it: every process of the group
+        started = time.monotonic()
+        output, _ = slow.communicate(timeout=60)
+        took = time.monotonic() - started
+    finally:
+        if slow.poll() is None:
+            os.killpg(slow.pid, signal.SIGKILL)
+    assert slow.returncode == 130, output
+    assert took < 10, output
+    assert "interrupted" in output
+    assert "Traceback" not in output
+    assert sorted(p.name for p in log.glob("*.json")) == commits

@@ -1,0 +1,99 @@
+"""Readers never see an empty or a mixed table while batch datasets are refreshed."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from delta_pipelines_tests.pipelines import Feed, merged, mirror, run_well, scratch
+
+ROWS = 5
+REFRESHES = 6
+
+
+class Reader:
+    """Reads a table in a loop and keeps every distinct thing it saw.
+
+    Args:
+        spark: The session.
+        name: The table; every row's second column is its generation.
+    """
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        self._spark, self._name = spark, name
+        self.reads = 0
+        self.seen: dict[tuple[tuple[int, int], ...], None] = {}
+        self.error: BaseException | None = None
+
+    def loop(self, stop: threading.Event) -> None:
+        """Read until told to stop."""
+        try:
+            while not stop.is_set():
+                counts: dict[int, int] = {}
+                for row in self._spark.table(self._name).collect():
+                    counts[row[1]] = counts.get(row[1], 0) + 1
+                self.seen[tuple(sorted(counts.items()))] = None
+                self.reads += 1
+        except Exception as error:  # noqa: BLE001 - told by the test's own thread
+            self.error = error
+
+    def generations(self) -> list[int]:
+        """The generations in the order they were first seen, each whole and alone."""
+        assert self.error is None, self.error
+        for counts in self.seen:
+            assert len(counts) == 1, f"mixed or empty: {counts}"
+            assert counts[0][1] == ROWS, f"not all rows: {counts}"
+        return [counts[0][0] for counts in self.seen]
+
+
+@contextmanager
+def reading(*readers: Reader) -> Iterator[None]:
+    stop = threading.Event()
+    threads = [threading.Thread(target=reader.loop, args=(stop,)) for reader in readers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_readers_see_exactly_one_generation_during_refreshes_and_full_refreshes(spark, schema):
+    feed = Feed("id INT, generation INT", *[(n, 0) for n in range(ROWS)])
+    pipeline = scratch(schema)
+    mirror(pipeline, "computed", feed)
+    merged(pipeline, "kept", feed, keys=["id"])
+    run_well(pipeline, spark)
+    readers = [Reader(spark, f"{schema}.{name}") for name in ("computed", "kept")]
+    with reading(*readers):
+        for generation in range(1, REFRESHES + 1):
+            feed.set(*[(n, generation) for n in range(ROWS)])
+            run_well(pipeline, spark, full_refresh_all=generation % 2 == 0)
+            for reader in readers:  # each version is read at least once
+                before = reader.reads
+                while reader.reads < before + 2 and reader.error is None:
+                    threading.Event().wait(0.01)
+    for reader in readers:
+        assert reader.generations() == list(range(REFRESHES + 1))
+        assert reader.reads > 3 * REFRESHES
+
+
+def test_readers_see_old_or_new_columns_never_a_mix(spark, schema):
+    feed = Feed("id INT, generation INT", *[(n, 0) for n in range(ROWS)])
+    pipeline = scratch(schema)
+    mirror(pipeline, "computed", feed)
+    merged(pipeline, "kept", feed, keys=["id"])
+    run_well(pipeline, spark)
+    readers = [Reader(spark, f"{schema}.{name}") for name in ("computed", "kept")]
+    columns = feed.columns
+    with reading(*readers):
+        for generation in range(1, 4):
+            columns += f", extra_{generation} INT"
+            extras = (generation,) * generation
+            feed.set(*[(n, generation, *extras) for n in range(ROWS)], columns=columns)
+            run_well(pipeline, spark)
+    for reader in readers:
+        assert reader.generations() == sorted(reader.generations())
