@@ -3,7 +3,6 @@
 import threading
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.loading import read_pinned
@@ -57,23 +56,18 @@ class RunVersions:
             return self._states.get(identifier)
 
 
-@dataclass(frozen=True)
 class UpdateContext:
     """What the DatasetManager needs to know besides the graph.
 
     Args:
         plan: The plan that is carried out.
-        run_id: Stands in the user metadata of every commit.
-        versions: The table versions of this run.
+        run_id: Stands in the user metadata of every commit; made up when None.
     """
 
-    plan: Plan
-    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    versions: RunVersions = field(default=None)  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        if self.versions is None:
-            object.__setattr__(self, "versions", RunVersions(self.plan.pins))
+    def __init__(self, plan: Plan, run_id: str | None = None) -> None:
+        self.plan = plan
+        self.run_id = run_id or uuid.uuid4().hex
+        self.versions = RunVersions(plan.pins)
 
     def planned(self, identifier: Identifier) -> DatasetPlan:
         """The plan of one dataset.

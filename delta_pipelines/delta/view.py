@@ -8,7 +8,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.jvm import is_classic
+from delta_pipelines.delta.jvm import Jvm, entries, is_classic, optional
+from delta_pipelines.delta.snapshots import table_identifier
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
 
@@ -57,22 +58,17 @@ def load_view(spark: SparkSession, identifier: Identifier) -> ViewState | None:
         )
     if not is_classic(spark):
         return ViewState(identifier, spark.table(identifier.quoted).schema)
-    jvm = spark._jvm
-    option = jvm.scala.Option
-    named = jvm.org.apache.spark.sql.catalyst.TableIdentifier(
-        identifier.name, option.apply(identifier.schema)
-    )
+    jvm = Jvm(spark)
     try:
-        entry = spark._jsparkSession.sessionState().catalog().getTableMetadata(named)
+        catalog = jvm.session.sessionState().catalog()
+        entry = catalog.getTableMetadata(table_identifier(jvm, identifier))
     except AnalysisException:
         return None
-    properties = dict(jvm.scala.jdk.javaapi.CollectionConverters.asJava(entry.properties()))
-    comment = entry.comment()
-    text = entry.viewText()
+    properties = entries(entry.properties())
     return ViewState(
         identifier=identifier,
         schema=StructType.fromJson(json.loads(entry.schema().json())),
-        text=text.get() if text.isDefined() else None,
-        comment=comment.get() if comment.isDefined() else None,
+        text=optional(entry.viewText()),
+        comment=optional(entry.comment()),
         properties={k: v for k, v in properties.items() if not k.startswith(_CATALOG_KEYS)},
     )

@@ -156,7 +156,7 @@ class Execution:
                     attempts += 1
                     with job_tag(self._spark, self._tag):
                         outcome = self._refresh(planned)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever happened is this dataset's result
             seconds = time.monotonic() - started
             told = _told(error, planned, self._plan)
             return _result(

@@ -104,9 +104,7 @@ class MergeCommand:
             outcome = retrying(self._attempt, session, before)
         except SPARK_FAILURES as exc:
             attempts = int(retrying.statistics["attempt_number"])
-            raise merge_failure(
-                exc, spec.target, attempts=attempts, hint=self._hint(exc)
-            ) from exc
+            raise merge_failure(exc, spec.target, attempts=attempts, hint=self._hint(exc)) from exc
         commit = outcome.commit
         return MergeResult(
             version=commit.version if commit else None,
