@@ -22,6 +22,7 @@ from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
 from delta_pipelines.planning.tables import Tables
+from delta_pipelines.planning.upsert_expressions import check_upsert_expressions
 from delta_pipelines.session import check_session
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class _Planner:
         base = self._tables.state(table.identifier)
         flow = self._graph.flow(table.identifier)
         frame, inputs = self._analyse(flow)
+        check_upsert_expressions(table, frame)
         is_full = table.identifier in self._chosen.full
         definition = table_definition(
             table, base, frame.schema, is_full_refresh=is_full, pipeline=self._pipeline

@@ -10,7 +10,7 @@ from delta_pipelines.merge.keys import key_problems, newest_per_key
 ODD = ["k.x", "a`b", "with space", "ünï"]
 TYPED = {
     "struct<x: int, y: string>": (Row(x=1, y=None), Row(x=1, y="z")),
-    "binary": (bytearray(b"\x01"), bytearray(b"\x02")),
+    "binary": (b"\x01", b"\x02"),
     "decimal(9,2)": (Decimal("1.50"), Decimal("2.50")),
     "array<int>": ([1, None], [1, 2]),
     "double": (float("nan"), 0.0),

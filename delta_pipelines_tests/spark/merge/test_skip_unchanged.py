@@ -171,7 +171,10 @@ def test_what_others_commit_just_before_is_seen(spark: SparkSession, target: str
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_end_up_as_without_it(spark: SparkSession, tmp_path: Path, seed: int):
     chance = random.Random(seed)
-    value = lambda: chance.choice([None, 0, 1, 2])  # noqa: E731
+
+    def value() -> int | None:
+        return chance.choice([None, 0, 1, 2])
+
     ddl = "id int, a int, b int"
     held = [(chance.choice([None, *range(12)]), value(), value()) for _ in range(20)]
     given = [(key, value(), value()) for key in chance.sample([None, *range(18)], 12)]
