@@ -9,24 +9,25 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING
 
-from delta_pipelines.datasets.context import UpdateContext
-from delta_pipelines.datasets.decision import TableDecision, decide, definition_of
-from delta_pipelines.datasets.facts import table_facts
 from delta_pipelines.datasets.namespace import current_namespace, ensure_schema
-from delta_pipelines.datasets.outcome import Outcome
-from delta_pipelines.datasets.view_sql import create_view_sql, is_published, published_sql
+from delta_pipelines.datasets.view_sql import create_view_sql
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import Commit, TableState
 from delta_pipelines.delta.transaction import Transaction, begin
 from delta_pipelines.delta.view import load_view
 from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.context import UpdateContext
+from delta_pipelines.flows.facts import table_facts
+from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import TableFacts
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.named import NamedSequence
+from delta_pipelines.planning.decision import TableDecision, decide, definition_of
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
+from delta_pipelines.planning.view_definition import is_published, published_sql
 from delta_pipelines.steps import Step, reached
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from delta_pipelines.datasets.context import UpdateContext
 from delta_pipelines.datasets.manager import DatasetManager
-from delta_pipelines.datasets.outcome import Outcome
 from delta_pipelines.delta.sessions import cancel_tag, job_tag
 from delta_pipelines.errors import DatasetError, PipelineError, PipelineRunError, PlanError
+from delta_pipelines.flows.context import UpdateContext
+from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import DatasetResult, DatasetResults, RunResult
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.identifiers import Identifier

@@ -12,10 +12,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from delta_pipelines.datasets.context import UpdateContext
-from delta_pipelines.datasets.decision import TableDecision
-from delta_pipelines.datasets.facts import table_facts
-from delta_pipelines.datasets.outcome import Outcome
 from delta_pipelines.delta.checkpoint import checkpointed
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.history import last_data_version
@@ -24,11 +20,15 @@ from delta_pipelines.delta.rows import conform
 from delta_pipelines.delta.table import Commit
 from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.context import UpdateContext
+from delta_pipelines.flows.facts import table_facts
+from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.sequence import not_older, qualified
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.merge.builder import merge_into
 from delta_pipelines.merge.equality import compare_rows, quoted
 from delta_pipelines.merge.keys import key_problems, newest_per_key
+from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.kept_schema import needs_rewrite
 
 if TYPE_CHECKING:

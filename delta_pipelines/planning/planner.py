@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from delta_pipelines.datasets.view_sql import is_published, unnamed_columns, view_changes
 from delta_pipelines.delta.rehearsal import rehearse
 from delta_pipelines.delta.relations import relations
 from delta_pipelines.delta.sessions import active, isolated_session
@@ -23,6 +22,7 @@ from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
 from delta_pipelines.planning.tables import Tables
 from delta_pipelines.planning.upsert_expressions import check_upsert_expressions
+from delta_pipelines.planning.view_definition import is_published, unnamed_columns, view_changes
 from delta_pipelines.session import check_session
 
 if TYPE_CHECKING:

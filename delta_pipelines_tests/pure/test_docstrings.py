@@ -6,7 +6,7 @@ import importlib
 import pytest
 
 MODULES = [
-    "datasets.decision",
+    "planning.decision",
     "datasets.view_sql",
     "declarations",
     "errors",

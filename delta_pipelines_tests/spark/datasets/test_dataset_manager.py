@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from delta_pipelines.datasets.context import UpdateContext
 from delta_pipelines.datasets.manager import DatasetManager
+from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
 from delta_pipelines_tests.pipelines import (
     Feed,

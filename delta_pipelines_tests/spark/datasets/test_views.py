@@ -2,9 +2,9 @@
 
 import pytest
 
-from delta_pipelines.datasets.context import UpdateContext
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.steps import Step
 from delta_pipelines_tests.pipelines import (
     Feed,

@@ -6,11 +6,11 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StructType
 
 import delta_pipelines as dp
-from delta_pipelines.datasets.decision import TableDecision, decide, definition_of
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.decision import TableDecision, decide, definition_of
 
 SCHEMA = StructType().add("n", IntegerType())
 WANTED = TableDefinition(SCHEMA, ("n",), (), {"a": "1"}, "comment")
