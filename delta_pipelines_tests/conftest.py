@@ -58,10 +58,9 @@ def spark(warehouse: Path) -> "Iterator[SparkSession]":
 
 
 @pytest.fixture
-def schema(spark: "SparkSession", request: pytest.FixtureRequest) -> Iterator[str]:
-    """A schema of the test's own, dropped with all that is in it afterwards."""
+def schema(spark: "SparkSession", request: pytest.FixtureRequest) -> str:
+    """A schema of the test's own; it goes with the suite's warehouse."""
     stem = re.sub(r"\W+", "_", request.node.name).strip("_").lower()[:40]
     name = f"{stem}_{next(_numbers)}"
     spark.sql(f"CREATE SCHEMA `{name}`")
-    yield name
-    spark.sql(f"DROP SCHEMA `{name}` CASCADE")
+    return name

@@ -221,7 +221,8 @@ def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
     root = bad[0]
     if root.status == "skipped":
         return f"its input {root.name} was skipped: {root.reason}"
-    return f"its input {root.name} failed: {root.error}"
+    told = str(root.error).removeprefix(f"{root.name}: ")
+    return f"its input {root.name} failed: {told}"
 
 
 def _is_transient(error: BaseException) -> bool:
