@@ -94,6 +94,11 @@ def rows_of(spark: SparkSession, name: str) -> Rows:
     return sorted(rows, key=lambda row: [(v is not None, str(v)) for v in row])
 
 
+def tables_of(spark: SparkSession, schema: str) -> list[str]:
+    """Names of a schema's tables and views; `listTables` fails in Spark without code generation."""
+    return sorted(row["tableName"] for row in spark.sql(f"SHOW TABLES IN {schema}").collect())
+
+
 @dataclass(frozen=True)
 class Seen:
     """Everything that a user sees of a table or a view."""

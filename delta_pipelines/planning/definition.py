@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql.types import MapType, StructType
 
 from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.definition import columns as columns_of
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Table
@@ -122,6 +123,14 @@ def _check_columns(table: Table, schema: StructType) -> None:
     declaration = table.declaration
     keys: Sequence[str] = declaration.upsert.keys if declaration.upsert else ()
     folded = {name.lower(): name for name in schema.names}
+    unmergeable = [path for path, _ in columns_of(schema) if "`" in path]
+    if keys and unmergeable:
+        # Delta 4.4 puts backticks around the names of `UPDATE *` without doubling those inside.
+        raise DatasetError(
+            f"column {', '.join(unmergeable)} has a backtick in its name, which Delta's MERGE "
+            f"cannot update; rename it in the query.",
+            dataset=table.name,
+        )
     for what, columns in (
         ("keys", keys),
         ("partition_cols", declaration.partition_cols),

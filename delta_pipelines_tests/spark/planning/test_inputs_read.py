@@ -12,6 +12,7 @@ from delta_pipelines_tests.pipelines import (
     run,
     run_well,
     scratch,
+    tables_of,
     version_of,
 )
 
@@ -141,7 +142,7 @@ def test_temporary_views_are_put_into_their_readers_and_never_written(spark, sch
     assert rows_of(spark, f"{schema}.t") == [(2, "a")]
     assert set(result.results) == {"orders", "t"}
     assert result.results["t"].inputs == {f"{schema}.orders": 0}
-    names = {table.name for table in spark.catalog.listTables(schema)}
+    names = set(tables_of(spark, schema))
     assert names == {"orders", "t"}
 
 

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from delta_pipelines_tests.pipelines import Feed, merged, mirror, run_well, scratch, version_of
+from delta_pipelines_tests.pipelines import (
+    Feed,
+    merged,
+    mirror,
+    run_well,
+    scratch,
+    tables_of,
+    version_of,
+)
 
 
 @pytest.fixture
@@ -88,7 +96,7 @@ def test_planning_changes_nothing(spark, schema, feed, warehouse):
     pipeline.view("w", "SELECT n FROM v")
     folder = next(p for p in warehouse.rglob(f"{schema}.db") if p.is_dir())
     before = folder_content(folder)
-    tables = sorted(t.name for t in spark.catalog.listTables(schema))
+    tables = tables_of(spark, schema)
 
     plan = pipeline.plan(spark, full_refresh_all=True)
     str(plan), plan.to_dict()
@@ -96,6 +104,6 @@ def test_planning_changes_nothing(spark, schema, feed, warehouse):
     assert [d.error for d in plan.datasets] == [None] * 4
     assert folder_content(folder) == before
     assert version_of(spark, f"{schema}.t") == 0
-    assert sorted(t.name for t in spark.catalog.listTables(schema)) == tables == ["t", "v"]
+    assert tables_of(spark, schema) == tables == ["t", "v"]
     assert not spark.catalog.databaseExists(f"{schema}_new")
     assert not list(warehouse.rglob(f"{schema}_new.db"))
