@@ -95,8 +95,12 @@ def rows_of(spark: SparkSession, name: str) -> Rows:
 
 
 def tables_of(spark: SparkSession, schema: str) -> list[str]:
-    """Names of a schema's tables and views; `listTables` fails in Spark without code generation."""
-    return sorted(row["tableName"] for row in spark.sql(f"SHOW TABLES IN {schema}").collect())
+    """Names of a schema's tables and persisted views.
+
+    `spark.catalog.listTables` fails in Spark 4.2 without code generation.
+    """
+    rows = spark.sql(f"SHOW TABLES IN {schema}").collect()
+    return sorted(row["tableName"] for row in rows if not row["isTemporary"])
 
 
 @dataclass(frozen=True)
