@@ -20,9 +20,10 @@ Rule = Callable[[str], Iterator[str]]
 JVM_NAMES = frozenset({"_jvm", "_jsparkSession", "_jdf", "_jsc", "_sc"})
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:root|work|home/[\w.-]+|Users/[\w.-]+)/[\w.]")
 WINDOWS_PATH = re.compile(r"\b[A-Z]:\\(?:Users|home)\b", re.IGNORECASE)
+# Not even this file may hold the name of a host: they are put together here.
+_HOSTS = "pypi org|python-hosted org|npmjs org|maven org|maven apache org|golang org|crates io"
 REGISTRY_HOST = re.compile(
-    r"\b(?:pypi\.org|pythonhosted\.org|registry\.npmjs\.org|repo1?\.maven(?:\.apache)?\.org|"
-    r"proxy\.golang\.org|crates\.io|deb\.debian\.org|conda\.anaconda\.org)\b|"
+    rf"\b(?:{_HOSTS}|deb debian org|anaconda org)\b|".replace(" ", r"\.") + r"repo1\.\w|"
     r"(?:index-url|find-links|index_url)\s*[=:\s]\s*['\"]?(?:https?:|/)",
     re.IGNORECASE,
 )
@@ -106,8 +107,8 @@ def _found(text: str, *patterns: re.Pattern[str]) -> Iterator[str]:
         (prints, "if x:\n    print(x)", "console.print(x)"),
         (too_long, "x = 1\n" * MOST_LINES, "x = 1\n" * (MOST_LINES - 1)),
         (machine_paths, "data = '/home/" + "ann/data'", "data = Path.home() / 'data'"),
-        (machine_paths, "see /work/" + "main/x", "artwork/main, ./work/main, ~/work/main"),
-        (machine_paths, r"open('C:\Us" + r"ers\ann')", "s3://bucket/root/x"),
+        (machine_paths, "see /work/" + "main/x", "artwork/main, ./wor" + "k/main"),
+        (machine_paths, r"open('C:\Us" + r"ers\ann')", "s3://bucket/root" + "/x"),
         (registry_hosts, "https://pypi" + ".org/simple", "published on PyPI"),
         (registry_hosts, "--index-url " + "https://mirror", "--no-emit-index-url"),
     ],
@@ -152,8 +153,7 @@ def test_no_file_of_the_package_is_too_long() -> None:
 def repository_files() -> Iterator[Path]:
     """Text files that are committed, or would be with `git add .`."""
     git = shutil.which("git")
-    if git is None or not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout, so what is tracked is not known")
+    assert git is not None, "install git: what is tracked is asked of it"
     listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run([git, *listing], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
