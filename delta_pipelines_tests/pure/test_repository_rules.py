@@ -107,7 +107,7 @@ def _found(text: str, *patterns: re.Pattern[str]) -> Iterator[str]:
         (prints, "if x:\n    print(x)", "console.print(x)"),
         (too_long, "x = 1\n" * MOST_LINES, "x = 1\n" * (MOST_LINES - 1)),
         (machine_paths, "data = '/home/" + "ann/data'", "data = Path.home() / 'data'"),
-        (machine_paths, "see /work/" + "main/x", "artwork/main, ./wor" + "k/main"),
+        (machine_paths, "see /wor" + "k/main/x", "artwork/main, ./wor" + "k/main"),
         (machine_paths, r"open('C:\Us" + r"ers\ann')", "s3://bucket/root" + "/x"),
         (registry_hosts, "https://pypi" + ".org/simple", "published on PyPI"),
         (registry_hosts, "--index-url " + "https://mirror", "--no-emit-index-url"),
