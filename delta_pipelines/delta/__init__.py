@@ -1,6 +1,7 @@
 """The only room that touches Delta's and Spark's JVM classes."""
 
-from delta_pipelines.delta.definition import TableDefinition, nullable
+from delta_pipelines.column_types import nullable
+from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.loading import history_entry, load_table, read_pinned, row_count
 from delta_pipelines.delta.one_commit import DeltaTransaction
 from delta_pipelines.delta.relations import DECLARED_PREFIX, Relation, relations

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from delta_pipelines.column_types import twins
 from delta_pipelines.errors import DatasetError
 
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
@@ -100,19 +101,6 @@ def columns(schema: StructType) -> Iterator[tuple[str, StructField]]:
     yield from _columns(schema, "")
 
 
-def nullable(schema: StructType) -> StructType:
-    """The schema with every column nullable, also inside structs, arrays and maps.
-
-    Example:
-        >>> from pyspark.sql.types import LongType
-        >>> nullable(StructType().add("id", LongType(), nullable=False))["id"].nullable
-        True
-    """
-    relaxed = _nullable(schema)
-    assert isinstance(relaxed, StructType)
-    return relaxed
-
-
 def check_definition(definition: TableDefinition, dataset: str) -> None:
     """Refuse a definition that no Delta table can have.
 
@@ -134,7 +122,7 @@ def check_definition(definition: TableDefinition, dataset: str) -> None:
             "cast it, for example `CAST(NULL AS STRING)`.",
             dataset=dataset,
         )
-    doubled = _duplicates(schema)
+    doubled = twins(schema)
     if doubled:
         raise DatasetError(
             f"column {', '.join(doubled)} occurs twice (names are case-insensitive): "
@@ -179,31 +167,9 @@ def _columns(data_type: DataType, prefix: str) -> Iterator[tuple[str, StructFiel
         yield from _columns(data_type.valueType, f"{prefix}value.")
 
 
-def _nullable(data_type: DataType) -> DataType:
-    if isinstance(data_type, StructType):
-        return StructType(
-            [StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in data_type.fields]
-        )
-    if isinstance(data_type, ArrayType):
-        return ArrayType(_nullable(data_type.elementType), True)
-    if isinstance(data_type, MapType):
-        return MapType(_nullable(data_type.keyType), _nullable(data_type.valueType), True)
-    return data_type
-
-
 def _holds_void(data_type: DataType) -> bool:
     if isinstance(data_type, ArrayType):
         return _holds_void(data_type.elementType)
     if isinstance(data_type, MapType):
         return _holds_void(data_type.keyType) or _holds_void(data_type.valueType)
     return isinstance(data_type, NullType)
-
-
-def _duplicates(schema: StructType) -> list[str]:
-    seen: set[str] = set()
-    doubled = []
-    for path, _ in columns(schema):
-        if path.lower() in seen:
-            doubled.append(path)
-        seen.add(path.lower())
-    return doubled

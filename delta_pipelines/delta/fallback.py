@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from delta_pipelines.column_types import nullable
 from delta_pipelines.delta.definition import (
     COLUMN_MAPPING_MODE,
     OWNER,
@@ -21,7 +22,6 @@ from delta_pipelines.delta.definition import (
     check_definition,
     is_protocol,
     needs_column_mapping,
-    nullable,
     visible_properties,
 )
 from delta_pipelines.delta.described import described_table

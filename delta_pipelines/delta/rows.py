@@ -6,30 +6,11 @@ BIGINT table's files as it is.
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    NullType,
-    ShortType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
 
+from delta_pipelines.column_types import can_widen
 from delta_pipelines.delta.evolution import column_named, same_type
 from delta_pipelines.errors import DatasetError, SchemaChangeError
-
-_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
-"""Decimal digits that hold every value of an integral type (Spark: `DecimalType.forType`)."""
 
 
 def conform(rows: DataFrame, schema: StructType, dataset: str) -> DataFrame:
@@ -110,30 +91,12 @@ def _misfit(have: DataType, want: DataType, path: str) -> str | None:
         return _misfit(have.keyType, want.keyType, f"{path}.key") or _misfit(
             have.valueType, want.valueType, f"{path}.value"
         )
-    if _widens(have, want):
+    if can_widen(have, want):
         return None
     return (
         f"column {path} is {want.simpleString()} in the table and {have.simpleString()} in the "
         f"rows: cast it in the query, or change the table's definition."
     )
-
-
-def _widens(have: DataType, want: DataType) -> bool:
-    integral = (ByteType, ShortType, IntegerType, LongType)
-    if isinstance(have, integral):
-        if isinstance(want, integral):
-            return integral.index(type(have)) <= integral.index(type(want))
-        if isinstance(want, DecimalType):
-            return want.precision - want.scale >= _DIGITS[type(have)]
-        return isinstance(want, DoubleType) and not isinstance(have, LongType)
-    if isinstance(have, DecimalType) and isinstance(want, DecimalType):
-        whole = want.precision - want.scale >= have.precision - have.scale
-        return whole and want.scale >= have.scale
-    if isinstance(have, DateType):
-        return isinstance(want, (TimestampType, TimestampNTZType))
-    if isinstance(have, StringType):
-        return isinstance(want, StringType)
-    return isinstance(have, FloatType) and isinstance(want, DoubleType)
 
 
 def _converted(value: Column, have: DataType, want: DataType) -> Column:

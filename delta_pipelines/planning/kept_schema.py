@@ -1,33 +1,18 @@
 """Which schema a table gets: pure decisions on Spark's types.
 
-A materialized view takes its query's schema as it is. An upsert target keeps its rows, so it only
-takes what cannot lose anything: new columns, and wider types (the pairs that Delta's type widening
-knows). Everything else is refused, with the ways out.
+A materialized view takes its query's schema as it is. A table that keeps its rows only takes what
+cannot lose anything: new columns, and wider types (`column_types.can_widen`). Everything else is
+refused, with reasons. Several flows into one table give the union of their columns, by the same
+rules.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pyspark.sql.types import (
-    ArrayType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-)
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
-from delta_pipelines.planning.schema_diff import comment_of
-
-_INTEGER_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
-_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
+from delta_pipelines.column_types import can_widen, comment_of, nullable, twins
+from delta_pipelines.planning.schema_diff import diff_schemas
 
 
 def nullable_schema(schema: StructType) -> StructType:
@@ -36,50 +21,11 @@ def nullable_schema(schema: StructType) -> StructType:
     Args:
         schema: Columns of a DataFrame; NOT NULL there is an accident of its expressions.
     """
-    return StructType([_nullable_field(field) for field in schema.fields])
-
-
-def _nullable_field(field: StructField) -> StructField:
-    comment = comment_of(field)
-    metadata = {"comment": comment} if comment else {}
-    return StructField(field.name, _nullable_type(field.dataType), True, metadata)
-
-
-def _nullable_type(data_type: DataType) -> DataType:
-    if isinstance(data_type, StructType):
-        return nullable_schema(data_type)
-    if isinstance(data_type, ArrayType):
-        return ArrayType(_nullable_type(data_type.elementType), True)
-    if isinstance(data_type, MapType):
-        return MapType(_nullable_type(data_type.keyType), _nullable_type(data_type.valueType), True)
-    return data_type
-
-
-def can_widen(narrow: DataType, wide: DataType) -> bool:
-    """True when every value of one type is kept by the other.
-
-    Args:
-        narrow: The type that a column has.
-        wide: The type that it would get.
-
-    Source of the pairs: Delta protocol, table feature `typeWidening`.
-    """
-    if isinstance(narrow, _INTEGERS):
-        if isinstance(wide, _INTEGERS):
-            return _INTEGERS.index(type(wide)) >= _INTEGERS.index(type(narrow))
-        if isinstance(wide, DecimalType):
-            return wide.precision - wide.scale >= _INTEGER_DIGITS[type(narrow)]
-        return isinstance(wide, DoubleType) and not isinstance(narrow, LongType)
-    if isinstance(narrow, FloatType):
-        return isinstance(wide, DoubleType)
-    if isinstance(narrow, DecimalType) and isinstance(wide, DecimalType):
-        digits = narrow.precision - narrow.scale
-        return wide.scale >= narrow.scale and wide.precision - wide.scale >= digits
-    return isinstance(narrow, DateType) and isinstance(wide, TimestampNTZType)
+    return nullable(schema, only_comments=True)
 
 
 class Refused(ValueError):
-    """An upsert target does not take a schema; `reasons` are sentences."""
+    """A schema is not taken; `reasons` are sentences."""
 
     def __init__(self, reasons: Sequence[str]) -> None:
         self.reasons = tuple(reasons)
@@ -87,7 +33,7 @@ class Refused(ValueError):
 
 
 def evolved_schema(current: StructType, query: StructType) -> StructType:
-    """The schema of an upsert target that keeps its rows and takes the query's.
+    """The schema of a table that keeps its rows and takes the query's.
 
     Args:
         current: What the table has.
@@ -100,68 +46,38 @@ def evolved_schema(current: StructType, query: StructType) -> StructType:
         Refused: A column is gone, or its type changed to one that does not hold all values.
 
     Example:
-        >>> from pyspark.sql.types import StringType
+        >>> from pyspark.sql.types import IntegerType, LongType, StringType
         >>> current = StructType().add("a", IntegerType())
         >>> query = StructType().add("b", StringType()).add("a", LongType())
         >>> evolved_schema(current, query).simpleString()
         'struct<a:bigint,b:string>'
     """
-    refusals: list[str] = []
-    schema = _evolve_struct(current, query, "", refusals)
-    if refusals:
-        raise Refused(refusals)
-    return schema
+    return _Union(left="the table", right="the query", is_table=True).of(current, query)
 
 
-def _evolve_struct(
-    current: StructType, query: StructType, prefix: str, refusals: list[str]
-) -> StructType:
-    wanted = {field.name: field for field in query.fields}
-    folded = {name.lower(): name for name in wanted}
-    fields = []
-    for field in current.fields:
-        path = prefix + field.name
-        if field.name not in wanted:
-            spelled = folded.get(field.name.lower())
-            gone = f"spelled {prefix}{spelled} in the query" if spelled else "not in the query"
-            refusals.append(
-                f"column {path} ({field.dataType.simpleString()}) is {gone}, "
-                f"and an upsert keeps the table's columns."
-            )
-            continue
-        other = wanted[field.name]
-        comment = comment_of(other)
-        metadata = {**field.metadata}
-        metadata.pop("comment", None)
-        if comment:
-            metadata["comment"] = comment
-        data_type = _evolve_type(field.dataType, other.dataType, path, refusals)
-        fields.append(StructField(field.name, data_type, field.nullable, metadata))
-    known = {field.name.lower() for field in current.fields}
-    fields += [field for field in query.fields if field.name.lower() not in known]
-    return StructType(fields)
+def merged_schema(left: StructType, right: StructType) -> StructType:
+    """The union of the columns that two append flows give to one table.
 
+    Args:
+        left: What the flows so far give, already nullable.
+        right: What one more flow gives, already nullable.
 
-def _evolve_type(current: DataType, query: DataType, path: str, refusals: list[str]) -> DataType:
-    if isinstance(current, StructType) and isinstance(query, StructType):
-        return _evolve_struct(current, query, f"{path}.", refusals)
-    if isinstance(current, ArrayType) and isinstance(query, ArrayType):
-        element = _evolve_type(current.elementType, query.elementType, f"{path}.element", refusals)
-        return ArrayType(element, current.containsNull)
-    if isinstance(current, MapType) and isinstance(query, MapType):
-        key = _evolve_type(current.keyType, query.keyType, f"{path}.key", refusals)
-        value = _evolve_type(current.valueType, query.valueType, f"{path}.value", refusals)
-        return MapType(key, value, current.valueContainsNull)
-    if current == query or can_widen(query, current):
-        return current
-    if can_widen(current, query):
-        return query
-    refusals.append(
-        f"column {path} is {current.simpleString()} in the table and {query.simpleString()} in "
-        f"the query, and not every {current.simpleString()} can be kept as "
-        f"{query.simpleString()}."
-    )
-    return current
+    Returns:
+        The columns of `left` in their order, widened where `right` needs it, then those that only
+        `right` has; nested ones too.
+
+    Raises:
+        Refused: Two types of which neither holds all values of the other, or names that differ
+            only in letter case.
+
+    Example:
+        >>> from pyspark.sql.types import IntegerType, LongType, StringType
+        >>> left = StructType().add("a", IntegerType()).add("b", StringType())
+        >>> right = StructType().add("c", StringType()).add("a", LongType())
+        >>> merged_schema(left, right).simpleString()
+        'struct<a:bigint,b:string,c:string>'
+    """
+    return _Union(left="one flow", right="another flow", is_table=False).of(left, right)
 
 
 def needs_rewrite(current: StructType, evolved: StructType) -> bool:
@@ -171,6 +87,102 @@ def needs_rewrite(current: StructType, evolved: StructType) -> bool:
         current: What the table has.
         evolved: From `evolved_schema`.
     """
-    from delta_pipelines.planning.schema_diff import diff_schemas
-
     return any(change.kind == "type" for change in diff_schemas(current, evolved))
+
+
+@dataclass(frozen=True)
+class _Union:
+    """How two schemas become one.
+
+    Args:
+        left: What has the first schema, for messages.
+        right: What has the second one.
+        is_table: The left one is a table: it stays NOT NULL where it is, takes the right one's
+            comments, and the right one must have all of its columns.
+    """
+
+    left: str
+    right: str
+    is_table: bool
+
+    def of(self, left: StructType, right: StructType) -> StructType:
+        sides = ((self.left, left), (self.right, right))
+        refusals = [
+            f"column {path} occurs twice in {side} (names are case-insensitive)."
+            for side, schema in sides
+            for path in twins(schema)
+        ]
+        schema = self._struct(left, right, "", refusals)
+        if refusals:
+            raise Refused(refusals)
+        return schema
+
+    def _struct(
+        self, left: StructType, right: StructType, prefix: str, refusals: list[str]
+    ) -> StructType:
+        given = {field.name.lower(): field for field in right.fields}
+        fields = []
+        for field in left.fields:
+            path = prefix + field.name
+            other = given.pop(field.name.lower(), None)
+            if other is None and not self.is_table:
+                fields.append(_optional(field))
+            elif other is None:
+                refusals.append(
+                    f"column {path} ({field.dataType.simpleString()}) is not in {self.right}, and "
+                    f"a table that keeps its rows keeps its columns."
+                )
+            elif other.name != field.name:
+                refusals.append(
+                    f"column {path} ({field.dataType.simpleString()}) is spelled "
+                    f"{prefix}{other.name} in {self.right}."
+                )
+            else:
+                fields.append(self._field(field, other, path, refusals))
+        new = [field for field in right.fields if field.name.lower() in given]
+        return StructType(fields + (new if self.is_table else [_optional(f) for f in new]))
+
+    def _field(
+        self, left: StructField, right: StructField, path: str, refusals: list[str]
+    ) -> StructField:
+        first, second = (right, left) if self.is_table else (left, right)
+        comment = comment_of(first) or (None if self.is_table else comment_of(second))
+        metadata = {k: v for k, v in left.metadata.items() if k != "comment"}
+        if comment:
+            metadata["comment"] = comment
+        data_type = self._type(left.dataType, right.dataType, path, refusals)
+        return StructField(
+            left.name, data_type, self._nulls(left.nullable, right.nullable), metadata
+        )
+
+    def _type(self, left: DataType, right: DataType, path: str, refusals: list[str]) -> DataType:
+        if isinstance(left, StructType) and isinstance(right, StructType):
+            return self._struct(left, right, f"{path}.", refusals)
+        if isinstance(left, ArrayType) and isinstance(right, ArrayType):
+            element = self._type(left.elementType, right.elementType, f"{path}.element", refusals)
+            return ArrayType(element, self._nulls(left.containsNull, right.containsNull))
+        if isinstance(left, MapType) and isinstance(right, MapType):
+            key = self._type(left.keyType, right.keyType, f"{path}.key", refusals)
+            value = self._type(left.valueType, right.valueType, f"{path}.value", refusals)
+            nulls = self._nulls(left.valueContainsNull, right.valueContainsNull)
+            return MapType(key, value, nulls)
+        if left == right or can_widen(right, left):
+            return left
+        if can_widen(left, right):
+            return right
+        refusals.append(self._misfit(left, right, path))
+        return left
+
+    def _nulls(self, left: bool, right: bool) -> bool:
+        return left if self.is_table else left or right
+
+    def _misfit(self, left: DataType, right: DataType, path: str) -> str:
+        has, gives = left.simpleString(), right.simpleString()
+        told = f"column {path} is {has} in {self.left} and {gives} in {self.right}"
+        if isinstance(right, NullType):
+            return f"{told}, because every value is NULL there: cast it to {has}."
+        return f"{told}, and not every {has} can be kept as {gives}."
+
+
+def _optional(field: StructField) -> StructField:
+    return StructField(field.name, field.dataType, True, field.metadata)

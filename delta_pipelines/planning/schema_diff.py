@@ -5,6 +5,8 @@ from typing import Literal
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from delta_pipelines.column_types import comment_of
+
 ChangeKind = Literal["add", "drop", "type", "nullability", "comment", "order"]
 
 
@@ -115,12 +117,6 @@ def _diff_nulls(current: bool, target: bool, path: str) -> list[SchemaChange]:
     if current == target:
         return []
     return [SchemaChange("nullability", path, _nullable(current), _nullable(target))]
-
-
-def comment_of(field: StructField) -> str | None:
-    """A column's comment, None when it has none."""
-    comment = field.metadata.get("comment")
-    return str(comment) if comment else None
 
 
 def _nullable(nullable: bool) -> str:

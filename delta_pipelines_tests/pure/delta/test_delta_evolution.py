@@ -13,11 +13,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from delta_pipelines.column_types import nullable
 from delta_pipelines.delta.definition import (
     TableDefinition,
     columns,
     needs_column_mapping,
-    nullable,
 )
 from delta_pipelines.delta.evolution import (
     Layout,

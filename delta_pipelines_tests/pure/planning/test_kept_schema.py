@@ -16,6 +16,7 @@ from pyspark.sql.types import (
     IntegerType,
     LongType,
     MapType,
+    NullType,
     ShortType,
     StringType,
     StructField,
@@ -24,9 +25,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from delta_pipelines.column_types import can_widen
 from delta_pipelines.planning.kept_schema import (
     Refused,
-    can_widen,
     evolved_schema,
     needs_rewrite,
     nullable_schema,
@@ -306,3 +307,14 @@ def test_the_querys_comments_are_taken_and_other_metadata_stays() -> None:
     query = StructType([StructField("a", INT, True, {"comment": "new"})])
     assert evolved_schema(table, query)["a"].metadata == {"comment": "new", "other": 1}
     assert evolved_schema(table, struct(a=INT))["a"].metadata == {"other": 1}
+
+
+def test_a_column_given_twice_is_refused_also_inside_an_array() -> None:
+    twice = StructType([StructField("b", INT), StructField("B", INT)])
+    with pytest.raises(Refused, match=r"xs\.element\.B occurs twice in the query"):
+        evolved_schema(struct(xs=ArrayType(struct(b=INT))), struct(xs=ArrayType(twice)))
+
+
+def test_a_column_without_a_type_is_refused_with_what_to_cast_it_to() -> None:
+    with pytest.raises(Refused, match="cast it to int"):
+        evolved_schema(struct(a=INT), struct(a=NullType()))

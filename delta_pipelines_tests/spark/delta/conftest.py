@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta.definition import TableDefinition, nullable
+from delta_pipelines.column_types import nullable
+from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.table import Commit, TableState
 from delta_pipelines.delta.transaction import begin

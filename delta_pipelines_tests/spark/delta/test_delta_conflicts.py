@@ -3,7 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.definition import TableDefinition, nullable
+from delta_pipelines.column_types import nullable
+from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.loading import row_count
 from delta_pipelines.delta.transaction import begin
 from delta_pipelines.errors import DatasetError

@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.definition import TableDefinition, nullable
+from delta_pipelines.column_types import nullable
+from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.signatures import REQUIRED, Member, check_signatures, unavailable
 from delta_pipelines.delta.statements import cluster_by, comment_on, set_properties

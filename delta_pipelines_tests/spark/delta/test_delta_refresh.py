@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.definition import TableDefinition, nullable
+from delta_pipelines.column_types import nullable
+from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.transaction import begin
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 
