@@ -15,7 +15,7 @@ def customers(orders):
 sales.run(dp.get_session("./warehouse"))
 """
 
-from delta_pipelines.declarations import Batch
+from delta_pipelines.declarations import Batch, Changes, Stream
 from delta_pipelines.errors import (
     CyclicDependencyError,
     DatasetError,
@@ -41,6 +41,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Batch",
+    "Changes",
     "CyclicDependencyError",
     "DatasetError",
     "DatasetResult",
@@ -57,6 +58,7 @@ __all__ = [
     "RunResult",
     "SchemaChangeError",
     "SessionError",
+    "Stream",
     "UndeclaredInputError",
     "UnknownDatasetError",
     "check_session",

@@ -6,7 +6,15 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from delta_pipelines.source_location import SourceLocation
 
-Kind = Literal["materialized_view", "upsert", "view", "temporary_view", "source"]
+Kind = Literal[
+    "materialized_view",
+    "streaming_table",
+    "append_flow",
+    "upsert",
+    "view",
+    "temporary_view",
+    "source",
+]
 
 QueryFunction = Callable[..., Any]
 """A user's function: input DataFrames by parameter name, and `spark`; returns a DataFrame."""
@@ -35,6 +43,48 @@ class Batch:
     """
 
     name: str
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A streaming input: every row that is appended to the dataset, once.
+
+    Args:
+        name: A dataset of the pipeline: `t`, `schema.t` or `catalog.schema.t`.
+        skip_change_commits: Leave out commits that change or delete rows (Delta's
+            `skipChangeCommits`); rows that such a commit adds are left out too. Without it, a
+            commit of that kind is an error.
+
+    Example:
+        >>> Stream("flights")
+        Stream(name='flights', skip_change_commits=False)
+    """
+
+    name: str
+    skip_change_commits: bool = False
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A streaming input: the dataset's row changes, from Delta's change data feed.
+
+    The rows have the columns `_change_type`, `_commit_version` and `_commit_timestamp` besides the
+    dataset's own; the first batch has the rows of that day as inserts. The dataset needs the table
+    property `delta.enableChangeDataFeed` = `true`.
+
+    Args:
+        name: A dataset of the pipeline: `t`, `schema.t` or `catalog.schema.t`.
+
+    Example:
+        >>> Changes("airports")
+        Changes(name='airports')
+    """
+
+    name: str
+
+
+Input = Batch | Stream | Changes
+"""How a query reads a dataset."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +135,7 @@ class Declaration:
         tags: Labels.
         group: Asset group; None for the schema's name.
         upsert: Keys of an upsert, else None.
+        target: Streaming table that an append flow fills, else None.
         location: Where it was declared.
     """
 
@@ -93,7 +144,7 @@ class Declaration:
     query: Query | None = None
     schema: str | None = None
     comment: str | None = None
-    inputs: Mapping[str, str | Batch] = field(default_factory=dict)
+    inputs: Mapping[str, str | Input] = field(default_factory=dict)
     partition_cols: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     table_properties: Mapping[str, str] = field(default_factory=dict)
@@ -102,4 +153,5 @@ class Declaration:
     tags: Mapping[str, str] = field(default_factory=dict)
     group: str | None = None
     upsert: UpsertKeys | None = None
+    target: str | None = None
     location: SourceLocation | None = None

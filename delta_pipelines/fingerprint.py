@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from types import CodeType
 
-from delta_pipelines.declarations import Batch, Declaration, Query
+from delta_pipelines.declarations import Batch, Declaration, Input, Query
 
 
 def definition_hash(declaration: Declaration) -> str:
@@ -27,10 +27,7 @@ def definition_hash(declaration: Declaration) -> str:
     parts = {
         "kind": declaration.kind,
         "query": _query_text(declaration.query),
-        "inputs": {
-            key: bound.name if isinstance(bound, Batch) else bound
-            for key, bound in declaration.inputs.items()
-        },
+        "inputs": {key: _input_text(bound) for key, bound in declaration.inputs.items()},
         "layout": [declaration.partition_cols, declaration.cluster_by],
         "properties": dict(declaration.table_properties),
         "comment": declaration.comment,
@@ -39,6 +36,12 @@ def definition_hash(declaration: Declaration) -> str:
     }
     text = json.dumps(parts, sort_keys=True, default=list)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _input_text(bound: str | Input) -> str:
+    if isinstance(bound, str):
+        return bound
+    return bound.name if isinstance(bound, Batch) else repr(bound)
 
 
 def _query_text(query: Query | None) -> str | None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypedDict
 
-from delta_pipelines.declarations import Batch, Declaration, Kind, Query, UpsertKeys
+from delta_pipelines.declarations import Declaration, Input, Kind, Query, UpsertKeys
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.source_location import SourceLocation
 
@@ -13,8 +13,15 @@ from delta_pipelines.source_location import SourceLocation
 class InputOption(TypedDict, total=False):
     """Bindings of a query's names."""
 
-    inputs: Mapping[str, str | Batch] | None
+    inputs: Mapping[str, str | Input] | None
     """Parameter (or name in the SQL text) -> dataset, where the names differ."""
+
+
+class FlowOptions(InputOption, total=False):
+    """Options of a flow that is declared by itself."""
+
+    spark_conf: Mapping[str, str] | None
+    """Spark SQL settings for this flow's query only."""
 
 
 class ViewOptions(InputOption, total=False):
@@ -49,6 +56,8 @@ _TABLE = TableOptions.__required_keys__ | TableOptions.__optional_keys__
 _VIEW = ViewOptions.__required_keys__ | ViewOptions.__optional_keys__
 _ALLOWED: Mapping[Kind, frozenset[str]] = {
     "materialized_view": _TABLE,
+    "streaming_table": _TABLE,
+    "append_flow": FlowOptions.__required_keys__ | FlowOptions.__optional_keys__,
     "upsert": _TABLE,
     "view": _VIEW,
     "temporary_view": InputOption.__required_keys__ | InputOption.__optional_keys__,
@@ -63,6 +72,7 @@ def checked_declaration(
     options: Mapping[str, object],
     upsert: UpsertKeys | None,
     location: SourceLocation | None,
+    target: str | None = None,
 ) -> Declaration:
     """A declaration whose options have the Python types that they must have.
 
@@ -73,6 +83,7 @@ def checked_declaration(
         options: As the user gave them.
         upsert: Keys of an upsert.
         location: Where it is declared.
+        target: Streaming table that an append flow fills.
 
     Raises:
         DeclarationError: Says which option is unknown or of a wrong type, of which dataset, where.
@@ -98,6 +109,7 @@ def checked_declaration(
             tags=check_text_map(options.get("tags"), "tags"),
             group=check_text(options.get("group"), "group"),
             upsert=upsert,
+            target=check_text(target, "target"),
             location=location,
         )
 
@@ -152,8 +164,8 @@ def check_text_map(value: object, what: str) -> dict[str, str]:
     return dict(value)
 
 
-def check_inputs(value: object) -> dict[str, str | Batch]:
-    """A mapping of parameter names to dataset names or `Batch`, else a DeclarationError."""
+def check_inputs(value: object) -> dict[str, str | Input]:
+    """A mapping of parameter names to dataset names or inputs, else a DeclarationError."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -161,10 +173,15 @@ def check_inputs(value: object) -> dict[str, str | Batch]:
             f"inputs must map parameter names to datasets, not be {_described(value)}."
         )
     for key, item in value.items():
-        if not isinstance(key, str) or not isinstance(item, str | Batch):
+        if not isinstance(key, str) or not isinstance(item, str | Input):
             raise DeclarationError(
-                f"inputs must map parameter names to dataset names or dp.Batch(...); "
-                f"{key!r} is bound to {_described(item)}."
+                f"inputs must map parameter names to dataset names, dp.Batch(...), dp.Stream(...) "
+                f"or dp.Changes(...); {key!r} is bound to {_described(item)}."
+            )
+        if not isinstance(item, str) and not isinstance(item.name, str):
+            raise DeclarationError(
+                f"{key!r}: {type(item).__name__}(name) takes the name of a dataset as a string, "
+                f"not {_described(item.name)}."
             )
     return dict(value)
 

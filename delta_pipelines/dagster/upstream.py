@@ -20,32 +20,37 @@ def upstream_identifiers(graph: Graph, identifier: Identifier) -> tuple[Identifi
     """
     found = dict.fromkeys(graph.inputs(identifier))
     for part in (identifier, *inlined_views(graph, identifier)):
-        flow = graph.flow(part)
-        for name in flow.outside:
-            if name_problem(name) is None:
-                parsed = parse_identifier(name, catalog=flow.catalog, schema=flow.schema)
-                found.setdefault(parsed)
+        for flow in graph.flows_of(part):
+            for name in flow.outside:
+                if name_problem(name) is None:
+                    parsed = parse_identifier(name, catalog=flow.catalog, schema=flow.schema)
+                    found.setdefault(parsed)
     found.pop(identifier, None)
     return tuple(found)
 
 
 def code_version(graph: Graph, identifier: Identifier) -> str:
-    """A hash of the definition: the dataset's own and that of every temporary view inlined in it.
+    """A hash of the definition: the dataset's own, its flows' and its temporary views'.
 
     Args:
         graph: The pipeline's graph.
         identifier: A table or view.
 
     Returns:
-        16 hexadecimal digits; without temporary views exactly `definition_hash`.
+        16 hexadecimal digits; of a dataset by itself exactly `definition_hash`.
     """
     own = definition_hash(graph[identifier].declaration)
     inlined = [
         definition_hash(graph[view].declaration) for view in inlined_views(graph, identifier)
     ]
-    if not inlined:
+    flows = [
+        definition_hash(flow.declaration)
+        for flow in graph.flows_of(identifier)
+        if flow.declaration.kind == "append_flow"
+    ]
+    if not inlined and not flows:
         return own
-    return hashlib.sha256(" ".join([own, *sorted(inlined)]).encode()).hexdigest()[:16]
+    return hashlib.sha256(" ".join([own, *sorted(inlined + flows)]).encode()).hexdigest()[:16]
 
 
 def inlined_views(graph: Graph, identifier: Identifier) -> tuple[Identifier, ...]:
@@ -54,7 +59,8 @@ def inlined_views(graph: Graph, identifier: Identifier) -> tuple[Identifier, ...
 
 
 def _inlined(graph: Graph, identifier: Identifier) -> Iterator[Identifier]:
-    for upstream in graph.flow(identifier).inputs.values():
+    inputs = [i for flow in graph.flows_of(identifier) for i in flow.inputs.values()]
+    for upstream in inputs:
         dataset = graph[upstream]
         if isinstance(dataset, View) and dataset.kind == "temporary_view":
             yield upstream

@@ -7,6 +7,7 @@ together with the rows (promise P1), so `materialize_table` also runs the table'
 
 import dataclasses
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_pipelines.datasets.namespace import current_namespace, ensure_schema
@@ -21,6 +22,8 @@ from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.facts import table_facts
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import TableFacts
+from delta_pipelines.flows.stream_writes import write_batch
+from delta_pipelines.flows.streaming import StreamRun
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.named import NamedSequence
@@ -107,6 +110,8 @@ class DatasetManager:
         log.info("Materializing metadata for table [%s].", table.identifier)
         flow = graph.flow(table.identifier)
         planned = context.planned(table.identifier)
+        if table.is_streaming_table:
+            return self._stream(graph, table, is_full_refresh, context)
         session = context.session(self._spark, flow)
         with active(session), explained(table.name):
             ensure_schema(session, table.identifier)
@@ -117,6 +122,8 @@ class DatasetManager:
                 raise DatasetError("its plan has no definition.", dataset=table.name)
             _check_unchanged(planned, transaction.base)
             decision = decide(table, transaction.base, definition, is_full_refresh=is_full_refresh)
+            if rows.isStreaming:
+                return self._stream(graph, table, is_full_refresh, context)
             if table.kind == "upsert":
                 upsert = UpsertRun(session, table, flow, definition, context)
                 return upsert.run(rows, transaction, decision)
@@ -189,6 +196,25 @@ class DatasetManager:
                 return Outcome("unchanged", "none", "the view is published exactly so", facts)
             DatasetManager(session).materialize_view(view, flow)
         return Outcome("completed", planned.action, planned.reason, facts)
+
+    def _stream(
+        self, graph: Graph, table: Table, is_full_refresh: bool, context: UpdateContext
+    ) -> Outcome:
+        """Refresh a table by its streams, one commit per micro-batch."""
+        planned = context.planned(table.identifier)
+        flows = graph.flows_of(table.identifier)
+        if planned.definition is None:
+            raise DatasetError("its plan has no definition.", dataset=table.name)
+        with active(self._spark), explained(table.name):
+            ensure_schema(self._spark, table.identifier)
+            transaction = begin(self._spark, table.identifier)
+            _check_unchanged(planned, transaction.base)
+            decision = decide(
+                table, transaction.base, planned.definition, is_full_refresh=is_full_refresh
+            )
+            write = partial(write_batch, table, flows[0], context)
+            run = StreamRun(self._spark, table, flows, planned, context, write)
+            return run.run(transaction, decision)
 
     def _replace(
         self,

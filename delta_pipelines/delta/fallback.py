@@ -91,6 +91,11 @@ class SeveralCommits:
         with explained(self._dataset):
             self._rows.append(conform(rows, self._schema(), self._dataset))
 
+    @property
+    def output_rows(self) -> int | None:
+        """Unknown before the commit."""
+        return None
+
     def clear(self) -> None:
         """Have `commit` remove all rows."""
         if self._cleared:

@@ -125,6 +125,11 @@ class DeltaTransaction:
             self._wrote = True
             self._staging.write(conform(rows, schema, self._dataset))
 
+    @property
+    def output_rows(self) -> int | None:
+        """Rows staged so far; None when Delta's history metrics are off."""
+        return self._staging.metrics.get("numOutputRows")
+
     def clear(self) -> None:
         """Stage the removal of all rows; any concurrent change of the table conflicts."""
         if self._cleared or self._removed:

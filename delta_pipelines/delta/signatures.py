@@ -56,6 +56,7 @@ REQUIRED: tuple[Member, ...] = (
     Member(f"{_DELTA}.Snapshot", "metadata"),
     Member(f"{_DELTA}.Snapshot", "protocol"),
     Member(f"{_DELTA}.Snapshot", "checksumOpt"),
+    Member(f"{_DELTA}.VersionChecksum", "setTransactions"),
     Member(_TXN, "metadata"),
     Member(_TXN, "protocol"),
     Member(_TXN, "updateMetadata", (_METADATA, "boolean")),
@@ -67,6 +68,7 @@ REQUIRED: tuple[Member, ...] = (
     Member(_TXN, "registerSQLMetrics", (_SESSION, _MAP)),
     Member(_TXN, "updateSetTransaction", ("java.lang.String", "long", _OPTION)),
     Member(_TXN, "txnVersion", ("java.lang.String",)),
+    Member(_TXN, "readTxn"),
     Member(_TXN, "getCommitted"),
     Member(_TXN, "commit", (_SEQ, f"{_DELTA}.DeltaOperations$Operation")),
     Member(

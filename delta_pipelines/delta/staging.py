@@ -172,7 +172,14 @@ class Staging:
 
     def last_mark(self, app_id: str) -> int:
         """The last batch of an application, -1 for none; a concurrent one conflicts from now."""
-        return int(self._txn.txnVersion(app_id))
+        checksum = optional(self._opened.snapshot.checksumOpt())
+        marks = None if checksum is None else optional(checksum.setTransactions())
+        if marks is None:
+            return int(self._txn.txnVersion(app_id))
+        # The list beside the log saves the job that replays the log; that the transaction depends
+        # on it has to be noted all the same.
+        self._txn.readTxn().addOne(app_id)
+        return next((int(m.version()) for m in items(marks) if m.appId() == app_id), -1)
 
     def mark(self, app_id: str, version: int) -> None:
         """Stage a `txn` action."""

@@ -30,6 +30,10 @@ class Transaction(Protocol):
     def reason(self) -> str | None:
         """Why not in one commit."""
 
+    @property
+    def output_rows(self) -> int | None:
+        """Rows staged so far, None when unknown."""
+
     def define(self, definition: TableDefinition) -> None:
         """Set schema, layout, properties and comment; before any rows."""
 

@@ -5,14 +5,18 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from delta_pipelines.declarations import Changes, Stream
 from delta_pipelines.delta.loading import read_pinned
 from delta_pipelines.delta.sessions import isolated_session
+from delta_pipelines.delta.streams import read_stream
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.fingerprint import definition_hash
-from delta_pipelines.graph.graph import Flow
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.binding import Binder
+from delta_pipelines.planning.checkpoints import StreamSource
 from delta_pipelines.planning.kept_schema import nullable_schema
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.schema_diff import diff_schemas
@@ -50,6 +54,19 @@ class RunVersions:
             raise DatasetError(f"its input {identifier} does not exist; refresh that one too.")
         return read_pinned(session, state)
 
+    def stream(
+        self, session: "SparkSession", identifier: Identifier, how: Stream | Changes
+    ) -> "DataFrame":
+        """The table as a stream; it gives what is there when the stream starts.
+
+        Raises:
+            DatasetError: The run knows no such table.
+        """
+        state = self.version(identifier)
+        if state is None:
+            raise DatasetError(f"its input {identifier} does not exist; refresh that one too.")
+        return read_stream(session, state, how)
+
     def version(self, identifier: Identifier) -> TableState | None:
         """What the run reads of a table, None when it is a view or not there."""
         with self._lock:
@@ -68,6 +85,7 @@ class UpdateContext:
         self.plan = plan
         self.run_id = run_id or uuid.uuid4().hex
         self.versions = RunVersions(plan.pins)
+        self.cancelled = threading.Event()
 
     def planned(self, identifier: Identifier) -> DatasetPlan:
         """The plan of one dataset.
@@ -90,20 +108,31 @@ class UpdateContext:
             session.conf.set(key, value)
         return session
 
-    def rows(self, session: "SparkSession", flow: Flow) -> "DataFrame":
+    def check_cancelled(self) -> None:
+        """Stop here when the run was interrupted.
+
+        Raises:
+            DatasetError: It was.
+        """
+        if self.cancelled.is_set():
+            raise DatasetError("the run was interrupted.")
+
+    def rows(self, session: "SparkSession", flow: Flow, *, as_planned: bool = True) -> "DataFrame":
         """Analyse a flow's query over the run's versions; nothing is computed yet.
 
         Args:
             session: From `session()`.
             flow: The flow.
+            as_planned: Hold its columns against the plan's.
 
         Raises:
             SchemaChangeError: The query gives other columns than it did in the plan.
         """
         reached(Step.ANALYSE, str(flow.target))
-        frame = Binder(self.plan.graph, session, self.versions.frame).query(flow)
+        binder = Binder(self.plan.graph, session, self.versions.frame, self.versions.stream)
+        frame = binder.query(flow)
         planned = self.planned(flow.target).schema
-        if planned is not None:
+        if planned is not None and as_planned:
             changes = diff_schemas(nullable_schema(planned), nullable_schema(frame.schema))
             if changes:
                 listed = "; ".join(str(change) for change in changes)
@@ -114,10 +143,20 @@ class UpdateContext:
                 )
         return frame
 
+    def stream_sources(self, flow: Flow) -> dict[str, StreamSource]:
+        """What a flow's streams read, through temporary views; by qualified name."""
+        graph = self.plan.graph
+        found = {}
+        for identifier in stream_inputs(graph, flow):
+            state = self.versions.version(identifier)
+            if state is not None:
+                found[str(identifier)] = StreamSource.of(state)
+        return found
+
     def inputs(self, flow: Flow) -> dict[str, int | None]:
         """What a flow reads in this run: qualified name or path -> Delta version."""
         read: dict[str, int | None] = {}
-        for identifier in self.plan.graph.inputs(flow.target):
+        for identifier in self.plan.graph.flow_inputs(flow):
             state = self.versions.version(identifier)
             read[str(identifier)] = state.version if state else None
         for outside in self.planned(flow.target).inputs:
@@ -135,3 +174,7 @@ class UpdateContext:
             "definition": definition_hash(flow.declaration),
             "inputs": inputs,
         }
+
+    def table_metadata(self, table: Table) -> dict[str, object]:
+        """What a commit says that changes a table and writes no rows of a flow."""
+        return self.user_metadata(self.plan.graph.flow(table.identifier))

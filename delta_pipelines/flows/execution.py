@@ -194,13 +194,18 @@ class Execution:
             seconds=seconds,
             facts=outcome.facts,
             changes=tuple(changes),
-            inputs=self._context.inputs(self._plan.graph.flow(planned.identifier)),
+            inputs=self._inputs(planned.identifier),
             notes=(*planned.notes, *outcome.notes),
             reset_blocked=planned.identifier in self._plan.blocked,
             attempts=attempts,
         )
 
+    def _inputs(self, identifier: Identifier) -> dict[str, int | None]:
+        flows = self._plan.graph.flows_of(identifier)
+        return {k: v for flow in flows for k, v in self._context.inputs(flow).items()}
+
     def _cancel(self, running: dict[Future[DatasetResult], Identifier]) -> None:
+        self._context.cancelled.set()
         for future in running:
             future.cancel()
         # A job that a worker submits after a cancel survives that cancel: repeat until all ended.

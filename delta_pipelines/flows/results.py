@@ -44,7 +44,7 @@ class DatasetResult:
         action: `create`, `refresh`, `full_refresh`, or `none` when nothing was written.
         reason: Why this action or status, as a sentence.
         identifier: Qualified name.
-        kind: `materialized_view`, `upsert` or `view`.
+        kind: `materialized_view`, `streaming_table`, `upsert` or `view`.
         version: Delta version that was committed or found; None for views and tables not reached.
         rows: Row count of the table after a batch write, else None.
         metrics: Counts by Delta's own names (`numTargetRowsInserted`, `numOutputRows`, ...).

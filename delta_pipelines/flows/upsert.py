@@ -32,6 +32,8 @@ from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.kept_schema import needs_rewrite
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _DELETE = "__dp_delete"
@@ -49,6 +51,7 @@ class UpsertRun:
         flow: Its flow.
         definition: What the table is to be.
         context: The update.
+        metadata: The commit's user metadata; the run's own when None.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class UpsertRun:
         flow: Flow,
         definition: TableDefinition,
         context: UpdateContext,
+        metadata: "Mapping[str, object] | None" = None,
     ) -> None:
         if table.declaration.upsert is None:
             raise DatasetError("it has no keys.", dataset=table.name)
@@ -66,6 +70,7 @@ class UpsertRun:
         self._flow = flow
         self._definition = definition
         self._context = context
+        self._metadata = metadata if metadata is not None else context.user_metadata(flow)
         self._upsert = table.declaration.upsert
         names = {name.lower(): name for name in definition.schema.names}
         self._keys = tuple(names[key.lower()] for key in self._upsert.keys)
@@ -111,7 +116,7 @@ class UpsertRun:
     def _replace(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
         transaction.define(self._definition)
         transaction.replace(self._plain(newest.where(f"NOT {_DELETE}")))
-        commit = transaction.commit(user_metadata=self._context.user_metadata(self._flow))
+        commit = transaction.commit(user_metadata=self._metadata)
         rows = commit.metrics.get("numOutputRows")
         counts = {} if rows is None else {"numTargetRowsInserted": rows}
         return self._completed(commit, {**commit.metrics, **counts}, rows)
@@ -128,7 +133,7 @@ class UpsertRun:
             base.identifier.quoted,
             newest,
             on,
-            user_metadata=self._context.user_metadata(self._flow),
+            user_metadata=self._metadata,
         )
         if self._upsert.deletes_when is not None:
             gone = quoted("s", _DELETE)
@@ -185,7 +190,7 @@ class UpsertRun:
                     # No path, but still a conflict with any concurrent change: two runs must not
                     # both insert a key.
                     transaction.replace_files([], written)
-            commit = transaction.commit(user_metadata=self._context.user_metadata(self._flow))
+            commit = transaction.commit(user_metadata=self._metadata)
         metrics = {
             "numTargetRowsInserted": counts.get("insert", 0),
             "numTargetRowsUpdated": counts.get("update", 0),

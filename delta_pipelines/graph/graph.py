@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
-from delta_pipelines.declarations import Declaration
+from delta_pipelines.declarations import Changes, Declaration, Stream
 from delta_pipelines.errors import UnknownDatasetError
 from delta_pipelines.graph.names import suggestion
 from delta_pipelines.identifiers import Identifier
@@ -18,21 +19,21 @@ class Table:
     Args:
         name: Declared name.
         identifier: Qualified name.
-        kind: `materialized_view` or `upsert`.
+        kind: `materialized_view`, `streaming_table` or `upsert`.
         declaration: What the user wrote.
         normalized_path: Where the table is stored; known once it has been materialized.
     """
 
     name: str
     identifier: Identifier
-    kind: Literal["materialized_view", "upsert"]
+    kind: Literal["materialized_view", "streaming_table", "upsert"]
     declaration: Declaration
     normalized_path: str | None = None
 
     @property
     def is_streaming_table(self) -> bool:
-        """True for tables that are filled by streams: wiped only by a full refresh."""
-        return False
+        """True for tables that append flows fill: wiped only by a full refresh."""
+        return self.kind == "streaming_table"
 
     @property
     def keeps_rows(self) -> bool:
@@ -100,13 +101,14 @@ class SqlReference:
 
 @dataclass(frozen=True)
 class Flow:
-    """The query that fills a table or defines a view.
+    """A query that fills a table or defines a view.
 
     Args:
-        name: Declared name of its target.
+        name: Declared name: its target's, or an append flow's own.
         target: Qualified name of its target.
         declaration: What the user wrote.
         inputs: Parameter (or name in the SQL text) -> dataset, in order.
+        streams: The inputs among them that are read as a stream, and how.
         references: Where the SQL text names them; empty for functions.
         outside: Tables that the SQL text reads and that are not of the pipeline.
         catalog: Catalog in which unqualified names stand; None for the session's.
@@ -121,11 +123,14 @@ class Flow:
     outside: tuple[str, ...] = ()
     catalog: str | None = None
     schema: str = "default"
+    streams: Mapping[str, Stream | Changes] = field(default_factory=dict)
 
     @property
     def identifier(self) -> Identifier:
-        """The target's qualified name: a flow is found by it."""
-        return self.target
+        """By which a flow is found: the target's qualified name, or its own beside the target."""
+        if self.declaration.kind != "append_flow":
+            return self.target
+        return Identifier(self.target.catalog, self.target.schema, self.name.lower())
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ class Graph:
     Args:
         tables: What the pipeline writes, in order of declaration.
         views: Persisted and temporary views, in order of declaration.
-        flows: One per table and view.
+        flows: One per table and view; a streaming table has one or more.
         order: Tables and views, every one after what it reads.
         sources: Tables of others that it reads.
         warnings: What is allowed but probably not meant.
@@ -171,19 +176,35 @@ class Graph:
         )
 
     def flow(self, identifier: Identifier) -> Flow:
-        """The flow that fills or defines a dataset."""
-        return self.flows[str(identifier)]
+        """The one flow that fills or defines a dataset; of several the first."""
+        return self.flows_of(identifier)[0]
+
+    def flows_of(self, identifier: Identifier) -> tuple[Flow, ...]:
+        """The flows that fill a dataset, in order of declaration."""
+        return self._flows_by_target[identifier]
 
     def inputs(self, identifier: Identifier) -> tuple[Identifier, ...]:
         """Tables, persisted views and sources that a dataset reads, through temporary views."""
+        flows = self.flows_of(identifier)
+        return tuple(dict.fromkeys(i for flow in flows for i in self.flow_inputs(flow)))
+
+    def flow_inputs(self, flow: Flow) -> tuple[Identifier, ...]:
+        """Tables, persisted views and sources that a flow reads, through temporary views."""
         found: dict[Identifier, None] = {}
-        for upstream in self.flow(identifier).inputs.values():
+        for upstream in flow.inputs.values():
             dataset = self._by_identifier[upstream]
             if isinstance(dataset, View) and dataset.kind == "temporary_view":
                 found.update(dict.fromkeys(self.inputs(upstream)))
             else:
                 found[upstream] = None
         return tuple(found)
+
+    @cached_property
+    def _flows_by_target(self) -> Mapping[Identifier, tuple[Flow, ...]]:
+        grouped: dict[Identifier, tuple[Flow, ...]] = {}
+        for flow in self.flows:
+            grouped[flow.target] = (*grouped.get(flow.target, ()), flow)
+        return grouped
 
     def find(self, name: str) -> Table | View:
         """The table or persisted view of a declared or qualified name.

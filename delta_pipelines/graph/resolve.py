@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from delta_pipelines.declarations import Batch, Declaration
+from delta_pipelines.declarations import Changes, Declaration, Input, Stream
 from delta_pipelines.errors import (
     CyclicDependencyError,
     DeclarationError,
@@ -15,6 +15,7 @@ from delta_pipelines.graph.graph import Dataset, Flow, Graph, Source, SqlReferen
 from delta_pipelines.graph.names import suggestion
 from delta_pipelines.graph.order import cycles, topological_order
 from delta_pipelines.graph.sql_inputs import SqlProblem, TableName, table_names
+from delta_pipelines.graph.streams import stream_problems, stream_warnings
 from delta_pipelines.graph.validate import declaration_problems, graph_problems, graph_warnings
 from delta_pipelines.identifiers import Identifier, name_problem, parse_identifier
 from delta_pipelines.named import NamedSequence
@@ -38,8 +39,12 @@ def resolve(pipeline: "Pipeline") -> Graph:
     problems = _pipeline_problems(pipeline)
     datasets: dict[Identifier, Dataset] = {}
     named: dict[str, Identifier] = {}
+    append_flows = []
     for declaration in pipeline.declarations:
         problems += declaration_problems(declaration)
+        if declaration.kind == "append_flow":
+            append_flows.append(declaration)
+            continue
         identifier = _identifier(pipeline, declaration)
         if identifier is None:
             continue
@@ -56,12 +61,22 @@ def resolve(pipeline: "Pipeline") -> Graph:
         datasets[identifier] = _dataset(declaration, identifier)
 
     resolver = _Resolver(pipeline, datasets)
-    flows = [resolver.flow(d) for d in datasets.values() if not isinstance(d, Source)]
+    flows = [
+        resolver.flow(d.declaration, d.identifier)
+        for d in datasets.values()
+        if d.declaration.query is not None
+    ]
+    flows += resolver.append_flows(append_flows)
     problems += resolver.problems
-    edges = {flow.target: tuple(flow.inputs.values()) for flow in flows}
+    edges: dict[Identifier, tuple[Identifier, ...]] = {
+        i: () for i, d in datasets.items() if not isinstance(d, Source)
+    }
+    for flow in flows:
+        edges[flow.target] += tuple(flow.inputs.values())
     circles = cycles(edges)
     problems += [_cycle_problem(circle, datasets) for circle in circles]
     problems += graph_problems(datasets, edges)
+    problems += stream_problems(datasets, flows)
     if problems:
         raise _error(problems, len(circles), resolver.unknown)
 
@@ -72,7 +87,7 @@ def resolve(pipeline: "Pipeline") -> Graph:
         sources=NamedSequence(d for d in datasets.values() if isinstance(d, Source)),
         flows=NamedSequence(flows),
         order=tuple(i for i in order if not isinstance(datasets[i], Source)),
-        warnings=graph_warnings(datasets, edges),
+        warnings=(*graph_warnings(datasets, edges), *stream_warnings(datasets, flows)),
         _by_identifier=datasets,
     )
 
@@ -108,12 +123,14 @@ def _identifier(pipeline: "Pipeline", declaration: Declaration) -> Identifier | 
 
 def _dataset(declaration: Declaration, identifier: Identifier) -> Dataset:
     match declaration.kind:
-        case "materialized_view" | "upsert":
+        case "materialized_view" | "streaming_table" | "upsert":
             return Table(declaration.name, identifier, declaration.kind, declaration)
         case "view" | "temporary_view":
             return View(declaration.name, identifier, declaration.kind, declaration)
         case "source":
             return Source(declaration.name, identifier, declaration)
+        case "append_flow":
+            raise AssertionError("an append flow is no dataset")
 
 
 def _cycle_problem(circle: list[Identifier], datasets: Mapping[Identifier, Dataset]) -> Problem:
@@ -137,9 +154,32 @@ class _Resolver:
         self.problems: list[Problem] = []
         self.unknown = 0
 
-    def flow(self, dataset: Dataset) -> Flow:
-        """The flow of a table or view; problems are collected."""
-        declaration = dataset.declaration
+    def append_flows(self, declarations: Iterable[Declaration]) -> list[Flow]:
+        """The flows that are declared by themselves; problems are collected."""
+        flows = []
+        taken = {dataset.name.lower() for dataset in self._datasets.values()}
+        for declaration in declarations:
+            if declaration.name.lower() in taken:
+                self._problem(declaration, "the name is taken already; give the flow another one.")
+                continue
+            taken.add(declaration.name.lower())
+            target = declaration.target or ""
+            found = self._lookup(target)
+            if found is None:
+                text = f"target is {target!r}, which the pipeline does not declare"
+                self._unknown(declaration, text, target)
+            elif self._datasets[found].kind != "streaming_table":
+                kind = self._datasets[found].kind
+                self._problem(
+                    declaration,
+                    f"target {target!r} is a {kind}; append flows fill streaming tables only.",
+                )
+            else:
+                flows.append(self.flow(declaration, found))
+        return flows
+
+    def flow(self, declaration: Declaration, target: Identifier) -> Flow:
+        """The flow of a declaration; problems are collected."""
         inputs: dict[str, Identifier] = {}
         references: list[SqlReference] = []
         outside: list[str] = []
@@ -159,15 +199,34 @@ class _Resolver:
                 if resolved is not None:
                     inputs[parameter] = resolved
         return Flow(
-            name=dataset.name,
-            target=dataset.identifier,
+            name=declaration.name,
+            target=target,
             declaration=declaration,
             inputs=inputs,
+            streams=self._streams(declaration, inputs),
             references=tuple(references),
             outside=tuple(outside),
             catalog=self._pipeline.catalog,
             schema=self._pipeline.schema.lower(),
         )
+
+    def _streams(
+        self, declaration: Declaration, inputs: Mapping[str, Identifier]
+    ) -> dict[str, Stream | Changes]:
+        """The inputs that are read as streams: a string means the kind's default."""
+        bindings = {name.lower(): bound for name, bound in declaration.inputs.items()}
+        streams: dict[str, Stream | Changes] = {}
+        for name, identifier in inputs.items():
+            bound = bindings.get(name.lower(), identifier.name)
+            if isinstance(bound, Stream | Changes):
+                streams[name] = bound
+            elif (
+                isinstance(bound, str)
+                and declaration.kind in ("streaming_table", "append_flow")
+                and self._datasets[identifier].kind != "temporary_view"
+            ):
+                streams[name] = Stream(bound)
+        return streams
 
     def _tables_of(self, declaration: Declaration, sql: str) -> Iterable[TableName]:
         try:
@@ -277,5 +336,5 @@ class _Resolver:
         self.problems.append(Problem(text, declaration.name, declaration.location))
 
 
-def _name(bound: str | Batch) -> str:
-    return bound.name if isinstance(bound, Batch) else bound
+def _name(bound: str | Input) -> str:
+    return bound if isinstance(bound, str) else bound.name

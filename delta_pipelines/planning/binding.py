@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from delta_pipelines.declarations import Changes, Stream
 from delta_pipelines.delta.relations import DECLARED_PREFIX
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Graph, View
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 FrameOf = Callable[["SparkSession", Identifier], "DataFrame"]
 """The rows of a table or source, in a given session."""
+StreamOf = Callable[["SparkSession", Identifier, Stream | Changes], "DataFrame"]
+"""A table or source as a stream, in a given session."""
+STREAMING_KINDS = ("streaming_table", "append_flow", "upsert", "temporary_view")
 
 
 class Binder:
@@ -29,12 +33,16 @@ class Binder:
         graph: The pipeline's graph.
         session: A session of the binder's own; temporary views are put into it.
         frame_of: Gives the rows of tables and sources.
+        stream_of: Gives tables and sources as streams.
     """
 
-    def __init__(self, graph: Graph, session: "SparkSession", frame_of: FrameOf) -> None:
+    def __init__(
+        self, graph: Graph, session: "SparkSession", frame_of: FrameOf, stream_of: StreamOf
+    ) -> None:
         self._graph = graph
         self._session = session
         self._frame_of = frame_of
+        self._stream_of = stream_of
         self._markers: dict[str, Identifier] = {}
         self._frames: dict[Identifier, DataFrame] = {}
 
@@ -55,7 +63,9 @@ class Binder:
         query = flow.declaration.query
         if query is None or (query.sql is None and query.function is None):
             raise DatasetError("it has no query.", dataset=flow.name)
-        return self._sql(flow, query.sql) if query.sql is not None else self._call(flow)
+        frame = self._sql(flow, query.sql) if query.sql is not None else self._call(flow)
+        _check_streaming(flow, frame)
+        return frame
 
     def _call(self, flow: Flow) -> "DataFrame":
         from pyspark.errors import PySparkException
@@ -64,7 +74,7 @@ class Binder:
         function = flow.declaration.query.function if flow.declaration.query else None
         assert function is not None
         arguments: dict[str, object] = {
-            parameter: self._marked(identifier)[1].alias(identifier.name)
+            parameter: self._marked(flow, parameter, identifier)[1].alias(identifier.name)
             for parameter, identifier in flow.inputs.items()
         }
         if SESSION_PARAMETER in inspect.signature(function).parameters:
@@ -82,29 +92,30 @@ class Binder:
                 f"its function returned {type(frame).__name__}, not a DataFrame.",
                 dataset=flow.name,
             )
-        if frame.isStreaming:
-            raise DatasetError(
-                "its query is a stream; this kind of dataset reads batches (spark.read, not "
-                "spark.readStream).",
-                dataset=flow.name,
-            )
         return frame
 
     def _sql(self, flow: Flow, sql: str) -> "DataFrame":
         replacements = []
         for reference in flow.references:
-            marker, frame = self._marked(reference.identifier)
+            name = next(n for n, i in flow.inputs.items() if i == reference.identifier)
+            marker, frame = self._marked(flow, name, reference.identifier)
             frame.createOrReplaceTempView(marker)
             alias = reference.needs_alias
             quoted = f" AS `{alias.replace('`', '``')}`" if alias else ""
             replacements.append((reference.start, reference.end, f"`{marker}`{quoted}"))
         return self._session.sql(replace_names(sql, replacements))
 
-    def _marked(self, identifier: Identifier) -> "tuple[str, DataFrame]":
+    def _marked(self, flow: Flow, name: str, identifier: Identifier) -> "tuple[str, DataFrame]":
         number = str(len(self._markers))
         self._markers[number] = identifier
         marker = DECLARED_PREFIX + number
-        return marker, self._frame(identifier).alias(marker)
+        how = flow.streams.get(name)
+        frame = (
+            self._frame(identifier)
+            if how is None
+            else self._stream_of(self._session, identifier, how)
+        )
+        return marker, frame.alias(marker)
 
     def _frame(self, identifier: Identifier) -> "DataFrame":
         if identifier not in self._frames:
@@ -115,3 +126,20 @@ class Binder:
                 frame = self._frame_of(self._session, identifier)
             self._frames[identifier] = frame
         return self._frames[identifier]
+
+
+def _check_streaming(flow: Flow, frame: "DataFrame") -> None:
+    kind = flow.declaration.kind
+    if frame.isStreaming and kind not in STREAMING_KINDS:
+        raise DatasetError(
+            f"its query is a stream, and a {kind} reads batches: use spark.read instead of "
+            "spark.readStream, bind stream inputs as dp.Batch(...), or make it a streaming_table.",
+            dataset=flow.name,
+        )
+    if not frame.isStreaming and kind in ("streaming_table", "append_flow"):
+        raise DatasetError(
+            "its query is no stream: use spark.readStream instead of spark.read, or read at least "
+            "one input as a stream (dp.Stream(...), also in the temporary views it reads); or make "
+            "it a materialized_view.",
+            dataset=flow.name,
+        )

@@ -7,10 +7,12 @@ else set stays. So the table remembers which keys a declaration put there.
 import json
 from collections.abc import Mapping
 
+from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, EPOCH_KEY
 from delta_pipelines.planning.plan import PropertyChange
 
 PIPELINE_KEY = "delta_pipelines.pipeline"
 OWNED_KEY = "delta_pipelines.owned"
+_BOOKKEEPING = (PIPELINE_KEY, OWNED_KEY, CHECKPOINTS_KEY, EPOCH_KEY)
 COMMENT = "comment"
 """Stands among the owned keys when the declaration set the table's comment."""
 
@@ -71,7 +73,7 @@ def property_changes(
     current: Mapping[str, str], target: Mapping[str, str]
 ) -> tuple[PropertyChange, ...]:
     """What changes between two sets of properties, without the engine's own bookkeeping."""
-    keys = [key for key in {**current, **target} if key not in (PIPELINE_KEY, OWNED_KEY)]
+    keys = [key for key in {**current, **target} if key not in _BOOKKEEPING]
     return tuple(
         PropertyChange(key, current.get(key), target.get(key))
         for key in sorted(keys)

@@ -23,8 +23,8 @@ class InputVersion:
     Args:
         name: As the query names it.
         table: Qualified name, path, or a description for what has no name.
-        kind: `run` (written by this run), `pinned` (a Delta table at `version`), `view`,
-            `outside` (read without being declared) or `files`.
+        kind: `run` (written by this run), `pinned` (a Delta table at `version`), `stream` (what
+            is new in a table), `view`, `outside` (read without being declared) or `files`.
         version: Delta version, None when there is none or this run makes it.
         table_id: Delta table id, None when there is none or this run makes it.
     """
@@ -65,7 +65,7 @@ class DatasetPlan:
     Args:
         name: Declared name.
         identifier: Qualified name.
-        kind: `materialized_view`, `upsert` or `view`.
+        kind: `materialized_view`, `streaming_table`, `upsert` or `view`.
         action: `create`, `refresh`, `full_refresh`, or `none` when it cannot or need not.
         reason: Why this action, as a sentence.
         schema: Columns that the query gives; None when it could not be analysed.
@@ -138,6 +138,9 @@ class Plan:
         datasets: One entry per selected table and view, every one after what it reads.
         pins: The tables that stay as they are during the run, each at the version that is read.
         blocked: Tables whose full refresh `pipelines.reset.allowed` turned into a refresh.
+        storage: Root folder of the checkpoints.
+        reset_checkpoints: Names, in lower case, of flows that read from the beginning.
+        checkpoint_retention_days: Days after which a checkpoint that no longer counts is deleted.
     """
 
     pipeline: str
@@ -145,6 +148,9 @@ class Plan:
     datasets: NamedSequence[DatasetPlan] = field(repr=False)
     pins: Mapping[Identifier, TableState] = field(default_factory=dict, repr=False)
     blocked: frozenset[Identifier] = frozenset()
+    storage: str = ""
+    reset_checkpoints: frozenset[str] = frozenset()
+    checkpoint_retention_days: float = 7.0
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -161,6 +167,7 @@ class Plan:
             "pipeline": self.pipeline,
             "datasets": [dataset.to_dict() for dataset in self.datasets],
             "errors": [str(problem) for problem in self.errors],
+            "reset_checkpoints": sorted(self.reset_checkpoints),
             "reset_blocked": sorted(str(identifier) for identifier in self.blocked),
             "warnings": list(self.graph.warnings),
         }

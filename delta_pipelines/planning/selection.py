@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from delta_pipelines.errors import DeclarationError
-from delta_pipelines.graph.graph import Graph, Table, View
+from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
 
@@ -17,28 +17,40 @@ class Selection:
         refresh: Datasets to refresh; None for all.
         full_refresh: Datasets to refresh fully, in addition.
         full_refresh_all: Every selected dataset is refreshed fully.
+        reset_checkpoints: Flows, or tables for all of their flows, that read their streams from
+            the beginning while the rows stay.
     """
 
     refresh: tuple[str, ...] | None = None
     full_refresh: tuple[str, ...] = ()
     full_refresh_all: bool = False
+    reset_checkpoints: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, refresh: Sequence[str] | None, full_refresh: Sequence[str], full_refresh_all: bool
+        cls,
+        refresh: Sequence[str] | None,
+        full_refresh: Sequence[str],
+        full_refresh_all: bool,
+        reset_checkpoints: Sequence[str] = (),
     ) -> "Selection":
         """Check the Python types of what the user gave.
 
         Raises:
             DeclarationError: A single string where a list of names belongs.
         """
-        for what, names in (("refresh", refresh), ("full_refresh", full_refresh)):
+        for what, names in (
+            ("refresh", refresh),
+            ("full_refresh", full_refresh),
+            ("reset_checkpoints", reset_checkpoints),
+        ):
             if isinstance(names, str):
                 raise DeclarationError(f"{what} is a list of names; write [{names!r}].")
         return cls(
             refresh=None if refresh is None else tuple(refresh),
             full_refresh=tuple(full_refresh),
             full_refresh_all=full_refresh_all,
+            reset_checkpoints=tuple(reset_checkpoints),
         )
 
 
@@ -50,11 +62,13 @@ class RefreshSet:
         selected: Tables and persisted views to work on, every one after what it reads.
         full: Tables that are refreshed fully.
         blocked: Tables asked to be refreshed fully whose properties do not allow it.
+        reset: Names, in lower case, of flows that read their streams from the beginning.
     """
 
     selected: tuple[Table | View, ...]
     full: frozenset[Identifier]
     blocked: frozenset[Identifier]
+    reset: frozenset[str] = frozenset()
 
 
 def refresh_set(graph: Graph, selection: Selection) -> RefreshSet:
@@ -67,11 +81,13 @@ def refresh_set(graph: Graph, selection: Selection) -> RefreshSet:
     Raises:
         UnknownDatasetError: A name matches no table or view; the nearest one is suggested.
     """
+    reset = [flow for name in selection.reset_checkpoints for flow in _flows_named(graph, name)]
     asked_full = {graph.find(name).identifier for name in selection.full_refresh}
     if selection.refresh is None:
         refreshed = {asset.identifier for asset in graph.assets}
     else:
         refreshed = {graph.find(name).identifier for name in selection.refresh}
+    refreshed |= {flow.target for flow in reset}
     _, _, full = construct_full_refresh_set(
         list(graph.tables),
         refresh=refreshed,
@@ -88,4 +104,16 @@ def refresh_set(graph: Graph, selection: Selection) -> RefreshSet:
             for table in graph.tables
             if table.identifier in wanted_full and not table.reset_allowed
         ),
+        reset=frozenset(flow.name.lower() for flow in reset),
     )
+
+
+def _flows_named(graph: Graph, name: str) -> tuple[Flow, ...]:
+    """An append flow by its name, or all flows of a table."""
+    if name in graph.flows and graph.flows[name].declaration.kind == "append_flow":
+        return (graph.flows[name],)
+    found = graph.find(name)
+    flows = graph.flows_of(found.identifier)
+    if found.kind in ("materialized_view", "view"):
+        raise DeclarationError(f"{name!r} is a {found.kind}, which has no checkpoint to reset.")
+    return flows

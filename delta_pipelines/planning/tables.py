@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from delta_pipelines.declarations import Changes, Stream
 from delta_pipelines.delta.loading import load_table, read_pinned
+from delta_pipelines.delta.streams import empty_stream, read_stream, stream_schema
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
@@ -58,6 +60,26 @@ class Tables:
         if state is None:
             raise DatasetError(f"its input {identifier} does not exist; refresh that one too.")
         return read_pinned(session, state)
+
+    def stream(
+        self, session: "SparkSession", identifier: Identifier, how: Stream | Changes
+    ) -> "DataFrame":
+        """The table as a stream for analysis; of a table that this run writes only the columns.
+
+        Args:
+            session: The session to read in.
+            identifier: The table or source.
+            how: Appended rows or row changes.
+
+        Raises:
+            DatasetError: It does not exist, and this run does not make it.
+        """
+        if identifier in self._planned:
+            return empty_stream(session, stream_schema(self._planned[identifier], how))
+        state = self.state(identifier)
+        if state is None:
+            raise DatasetError(f"its input {identifier} does not exist; refresh that one too.")
+        return read_stream(session, state, how)
 
     @property
     def pins(self) -> dict[Identifier, TableState]:

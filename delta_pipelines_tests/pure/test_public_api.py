@@ -22,7 +22,16 @@ ERRORS = [
     "UndeclaredInputError",
     "UnknownDatasetError",
 ]
-VALUES = ["Batch", "DatasetResult", "Identifier", "MergeResult", "Pipeline", "RunResult"]
+VALUES = [
+    "Batch",
+    "Changes",
+    "DatasetResult",
+    "Identifier",
+    "MergeResult",
+    "Pipeline",
+    "RunResult",
+    "Stream",
+]
 FUNCTIONS = ["check_session", "get_session", "merge_into"]
 
 

@@ -1,0 +1,344 @@
+"""The decorators and methods by which a pipeline's datasets are declared."""
+
+from collections.abc import Mapping, Sequence
+from typing import overload
+
+from typing_extensions import Unpack
+
+from delta_pipelines.declarations import Declaration, Decorator, F, G, Kind, Query, UpsertKeys
+from delta_pipelines.errors import DeclarationError
+from delta_pipelines.options import (
+    FlowOptions,
+    InputOption,
+    TableOptions,
+    ViewOptions,
+    check_text,
+    check_texts,
+    checked_declaration,
+    located,
+)
+from delta_pipelines.source_location import location_of_caller, location_of_function
+
+
+class DeclaresDatasets:
+    """Records declarations in order; `Pipeline` plans and runs them."""
+
+    def __init__(self) -> None:
+        self._declarations: list[Declaration] = []
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """Everything declared so far, in order."""
+        return tuple(self._declarations)
+
+    @overload
+    def materialized_view(self, name: F) -> F: ...
+
+    @overload
+    def materialized_view(
+        self, name: str | None = None, sql: None = None, **options: Unpack[TableOptions]
+    ) -> Decorator: ...
+
+    @overload
+    def materialized_view(self, name: str, sql: str, **options: Unpack[TableOptions]) -> None: ...
+
+    def materialized_view(
+        self,
+        name: str | F | None = None,
+        sql: str | None = None,
+        **options: Unpack[TableOptions],
+    ) -> F | Decorator | None:
+        """Declare a table that every refresh computes anew and replaces in one commit.
+
+        Args:
+            name: Dataset name; the function's own by default.
+            sql: A SELECT instead of a function.
+            **options: See `TableOptions`.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.materialized_view("numbers", "SELECT 1 AS n")
+        """
+        return self._declare("materialized_view", name, sql, options)
+
+    @overload
+    def streaming_table(self, name: F) -> F: ...
+
+    @overload
+    def streaming_table(
+        self, name: str | None = None, **options: Unpack[TableOptions]
+    ) -> Decorator: ...
+
+    def streaming_table(
+        self, name: str | F | None = None, **options: Unpack[TableOptions]
+    ) -> F | Decorator | None:
+        """Declare a table to which every refresh appends what is new in its stream, exactly once.
+
+        Inputs are read as streams unless they are bound to `dp.Batch(...)`. Rows stay until a full
+        refresh, which wipes the table and starts a new checkpoint in one commit. More streams can
+        be appended to it by `append_flow`.
+
+        Args:
+            name: Dataset name; the function's own by default.
+            **options: See `TableOptions`.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.source("landing.flights")
+            >>> @p.streaming_table(table_properties={"pipelines.reset.allowed": "false"})
+            ... def departures(flights):
+            ...     return flights.where("dep_time IS NOT NULL")
+        """
+        return self._declare("streaming_table", name, None, options)
+
+    def create_streaming_table(self, name: str, **options: Unpack[TableOptions]) -> None:
+        """Declare a streaming table that only `append_flow`s fill.
+
+        Args:
+            name: Dataset name.
+            **options: See `TableOptions`; `inputs` and `spark_conf` belong to the flows.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.create_streaming_table("events")
+            >>> @p.append_flow(target="events")
+            ... def from_files(spark):
+            ...     return spark.readStream.schema("id INT").json("landing/events")
+        """
+        if not isinstance(name, str):
+            raise DeclarationError("create_streaming_table(name): the table's name, as a string.")
+        misplaced = sorted({"inputs", "spark_conf"} & set(options))
+        if misplaced:
+            raise DeclarationError(
+                f"create_streaming_table({name!r}) has no query of its own; give "
+                f"{', '.join(misplaced)} to its append_flow."
+            )
+        self._record("streaming_table", name, None, options, None)
+
+    def append_flow(
+        self, *, target: str, name: str | None = None, **options: Unpack[FlowOptions]
+    ) -> Decorator:
+        """Declare one more stream that is appended to a streaming table.
+
+        Every flow has a checkpoint of its own, found by the flow's name.
+
+        Args:
+            target: A streaming table of the pipeline.
+            name: Name of the flow; the function's own by default. A renamed flow is a new one:
+                it reads its source from the beginning.
+            **options: See `FlowOptions`.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.source("landing.flights_eu")
+            >>> p.create_streaming_table("flights")
+            >>> @p.append_flow(target="flights")
+            ... def european(flights_eu):
+            ...     return flights_eu
+        """
+        with located(name, location_of_caller()):
+            if not isinstance(target, str):
+                raise DeclarationError("append_flow(target=...): the name of a streaming table.")
+            check_text(name, "name")
+
+        def decorate(function: G, /) -> G:
+            if not callable(function):
+                raise DeclarationError(
+                    f"append_flow decorates a function that returns a streaming DataFrame, "
+                    f"not {function!r}."
+                )
+            declared = name if name is not None else function.__name__
+            query = Query(function=function)
+            self._record("append_flow", declared, query, options, None, target)
+            return function
+
+        return decorate
+
+    @overload
+    def upsert(
+        self,
+        name: str | None = None,
+        sql: None = None,
+        *,
+        keys: Sequence[str],
+        sequence_by: str | None = None,
+        deletes_when: str | None = None,
+        **options: Unpack[TableOptions],
+    ) -> Decorator: ...
+
+    @overload
+    def upsert(
+        self,
+        name: str,
+        sql: str,
+        *,
+        keys: Sequence[str],
+        sequence_by: str | None = None,
+        deletes_when: str | None = None,
+        **options: Unpack[TableOptions],
+    ) -> None: ...
+
+    def upsert(
+        self,
+        name: str | None = None,
+        sql: str | None = None,
+        *,
+        keys: Sequence[str],
+        sequence_by: str | None = None,
+        deletes_when: str | None = None,
+        **options: Unpack[TableOptions],
+    ) -> Decorator | None:
+        """Declare a table into which every refresh merges the query's rows by key.
+
+        A row whose key is in the table replaces that row, any other row is inserted, and rows that
+        the query does not mention stay. Rows equal to the table's are not written again.
+
+        Args:
+            name: Dataset name; the function's own by default.
+            sql: A SELECT instead of a function.
+            keys: Columns that identify a row; never NULL.
+            sequence_by: SQL expression over the query's columns. Of several rows of one key the
+                greatest counts, and a row older than the table's is not applied.
+            deletes_when: SQL condition over the query's columns; where it is true the key's row
+                is deleted, and nothing is inserted.
+            **options: See `TableOptions`.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> @p.upsert(keys=["icao"], sequence_by="published_on", deletes_when="closed")
+            ... def airports(airports_raw):
+            ...     return airports_raw
+        """
+        with located(name, location_of_caller()):
+            merging = UpsertKeys(
+                check_texts(keys, "keys"),
+                check_text(sequence_by, "sequence_by"),
+                check_text(deletes_when, "deletes_when"),
+            )
+        return self._declare("upsert", name, sql, options, merging)
+
+    def view(self, name: str, sql: str, **options: Unpack[ViewOptions]) -> None:
+        """Declare a persisted view, published in the catalog once its inputs exist.
+
+        Args:
+            name: Dataset name.
+            sql: A SELECT; its unqualified names are datasets of this pipeline.
+            **options: See `ViewOptions`.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.materialized_view("flights", "SELECT 42 AS dep_delay")
+            >>> p.view("late_flights", "SELECT * FROM flights WHERE dep_delay > 30")
+        """
+        if not isinstance(name, str) or not isinstance(sql, str):
+            raise DeclarationError("view(name, sql): a persisted view is SQL text, not a function.")
+        self._declare("view", name, sql, options)
+
+    @overload
+    def temporary_view(self, name: F) -> F: ...
+
+    @overload
+    def temporary_view(
+        self, name: str | None = None, sql: None = None, **options: Unpack[InputOption]
+    ) -> Decorator: ...
+
+    @overload
+    def temporary_view(self, name: str, sql: str, **options: Unpack[InputOption]) -> None: ...
+
+    def temporary_view(
+        self, name: str | F | None = None, sql: str | None = None, **options: Unpack[InputOption]
+    ) -> F | Decorator | None:
+        """Declare a named query that is put into whatever reads it, and never written.
+
+        Args:
+            name: Name for other datasets to read it by; the function's own by default.
+            sql: A SELECT instead of a function.
+            **options: `inputs`, as for every dataset.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.temporary_view("ones", "SELECT 1 AS n")
+        """
+        return self._declare("temporary_view", name, sql, options)
+
+    def source(
+        self,
+        name: str,
+        *,
+        comment: str | None = None,
+        owners: Sequence[str] | None = None,
+        tags: Mapping[str, str] | None = None,
+        group: str | None = None,
+    ) -> None:
+        """Declare a Delta table that somebody else writes, to read it as an input.
+
+        Args:
+            name: Its table: `t`, `schema.t` or `catalog.schema.t`. A parameter named `t` reads it.
+            comment: The asset's description.
+            owners: E-mail addresses or `team:...` names.
+            tags: Labels.
+            group: Asset group; the schema's name by default.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.source("landing.flights")
+            >>> @p.materialized_view
+            ... def delayed(flights):
+            ...     return flights.where("dep_delay > 0")
+        """
+        if not isinstance(name, str):
+            raise DeclarationError("source(name): the name of a table, as a string.")
+        options: ViewOptions = {"comment": comment, "owners": owners, "tags": tags, "group": group}
+        self._record("source", name, None, options, None)
+
+    def _declare(
+        self,
+        kind: Kind,
+        name: str | F | None,
+        sql: str | None,
+        options: TableOptions | ViewOptions | InputOption,
+        upsert: UpsertKeys | None = None,
+    ) -> F | Decorator | None:
+        if callable(name):
+            self._record(kind, name.__name__, Query(function=name), options, upsert)
+            return name
+        check_text(name, "name")
+        if check_text(sql, "sql") is not None:
+            if name is None:
+                raise DeclarationError("A dataset declared by SQL text needs a name.")
+            self._record(kind, name, Query(sql=sql), options, upsert)
+            return None
+
+        def decorate(function: G, /) -> G:
+            if not callable(function):
+                raise DeclarationError(
+                    f"{kind} decorates a function that returns a DataFrame, not {function!r}."
+                )
+            declared = name if name is not None else function.__name__
+            self._record(kind, declared, Query(function=function), options, upsert)
+            return function
+
+        return decorate
+
+    def _record(
+        self,
+        kind: Kind,
+        name: str,
+        query: Query | None,
+        options: TableOptions | ViewOptions | FlowOptions | InputOption,
+        upsert: UpsertKeys | None,
+        target: str | None = None,
+    ) -> None:
+        function = query.function if query else None
+        location = location_of_function(function) if function else location_of_caller()
+        self._declarations.append(
+            checked_declaration(kind, name, query, {**options}, upsert, location, target)
+        )

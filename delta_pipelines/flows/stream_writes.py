@@ -1,0 +1,163 @@
+"""Putting one micro-batch into its table, exactly once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.delta.transaction import begin
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.context import UpdateContext
+from delta_pipelines.flows.upsert import UpsertRun
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.planning.checkpoints import checkpoints_of
+from delta_pipelines.planning.decision import TableDecision, definition_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MERGE_APPLICATION = "spark.databricks.delta.write.txnAppId"
+_MERGE_NUMBER = "spark.databricks.delta.write.txnVersion"
+"""Delta's settings by which a MERGE records and checks a batch (idempotent writes)."""
+
+
+@dataclass(frozen=True)
+class BatchMark:
+    """What makes a micro-batch exactly once.
+
+    Args:
+        application: Unique per checkpoint.
+        number: The batch's number within it.
+    """
+
+    application: str
+    number: int
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What a micro-batch did to its table.
+
+    Args:
+        version: Its commit; None when it changed nothing.
+        metrics: Counts by Delta's own names.
+    """
+
+    version: int | None
+    metrics: Mapping[str, int]
+
+
+def append_batch(
+    rows: "DataFrame", table: Table, mark: BatchMark, metadata: dict[str, object]
+) -> BatchResult:
+    """Append one micro-batch in one commit, unless the table has it already.
+
+    Args:
+        rows: The batch.
+        table: The streaming table.
+        mark: The batch's mark.
+        metadata: The commit's user metadata.
+
+    Raises:
+        DatasetError: Another run refreshed the table fully meanwhile, or the write failed.
+    """
+    transaction = begin(rows.sparkSession, table.identifier)
+    check_epoch(transaction.base, table, mark)
+    last = transaction.remembered(mark.application)
+    if last is not None and last >= mark.number:
+        return BatchResult(None, {})
+    transaction.append(rows)
+    if transaction.output_rows == 0:
+        return BatchResult(None, {})
+    transaction.remember(mark.application, mark.number)
+    commit = transaction.commit(user_metadata=metadata)
+    return BatchResult(commit.version, commit.metrics)
+
+
+def check_epoch(base: TableState | None, table: Table, mark: BatchMark) -> None:
+    """Refuse a batch of a checkpoint that no longer counts.
+
+    Args:
+        base: The table now.
+        table: As declared.
+        mark: The batch's mark.
+
+    Raises:
+        DatasetError: The table was dropped, wiped or made anew while the stream ran.
+    """
+    checkpoints = checkpoints_of(base.properties) if base else {}
+    known = (
+        {c.application(base.table_id, flow) for flow, c in checkpoints.items()} if base else set()
+    )
+    if mark.application not in known:
+        raise DatasetError(
+            "another run refreshed the table fully, or made it anew, while this one was appending; "
+            "nothing more was written. Run again.",
+            dataset=table.name,
+            transient=True,
+        )
+
+
+def merge_batch(
+    rows: "DataFrame",
+    table: Table,
+    flow: Flow,
+    context: UpdateContext,
+    mark: BatchMark,
+    metadata: dict[str, object],
+) -> BatchResult:
+    """Merge one micro-batch by key in one commit, unless the table has it already.
+
+    Args:
+        rows: The batch.
+        table: The upsert target.
+        flow: Its flow.
+        context: The update.
+        mark: The batch's mark.
+        metadata: The commit's user metadata.
+
+    Raises:
+        DatasetError: NULL or ambiguous keys, another run refreshed the table fully meanwhile, or
+            the merge failed.
+    """
+    session = rows.sparkSession
+    transaction = begin(session, table.identifier)
+    base = transaction.base
+    check_epoch(base, table, mark)
+    last = transaction.remembered(mark.application)
+    if base is None or (last is not None and last >= mark.number):
+        return BatchResult(None, {})
+    session.conf.set(_MERGE_APPLICATION, mark.application)
+    session.conf.set(_MERGE_NUMBER, str(mark.number))
+    try:
+        upsert = UpsertRun(session, table, flow, definition_of(base), context, metadata=metadata)
+        kept = TableDecision(create=False, wipe=False, alter=False)
+        outcome = upsert.run(rows, transaction, kept)
+    finally:
+        session.conf.unset(_MERGE_APPLICATION)
+        session.conf.unset(_MERGE_NUMBER)
+    changed = outcome.status == "completed"
+    return BatchResult(outcome.version if changed else None, outcome.metrics)
+
+
+def write_batch(
+    table: Table,
+    flow: Flow,
+    context: UpdateContext,
+    rows: "DataFrame",
+    mark: BatchMark,
+    metadata: dict[str, object],
+) -> BatchResult:
+    """Append or merge a micro-batch, as the table's kind wants it.
+
+    Args:
+        table: The target.
+        flow: Its flow; of several the first.
+        context: The update.
+        rows: The batch.
+        mark: The batch's mark.
+        metadata: The commit's user metadata.
+    """
+    if table.is_streaming_table:
+        return append_batch(rows, table, mark, metadata)
+    return merge_batch(rows, table, flow, context, mark, metadata)

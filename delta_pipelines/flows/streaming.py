@@ -1,0 +1,301 @@
+"""A streaming refresh: the definition in one commit, then every micro-batch in one commit, once.
+
+Whatever crashes, a rerun goes on: Spark gives an unfinished micro-batch again under its number, and
+the table knows (Delta protocol: `txn` actions) which numbers of this checkpoint it has.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.folders import delete_folder, folders_in
+from delta_pipelines.delta.history import last_data_version
+from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.streams import (
+    StreamFailure,
+    explained_stream,
+    quiet_callbacks,
+    stream_failure,
+)
+from delta_pipelines.delta.table import Commit
+from delta_pipelines.delta.transaction import Transaction, begin
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.context import UpdateContext
+from delta_pipelines.flows.facts import table_facts
+from delta_pipelines.flows.outcome import Outcome
+from delta_pipelines.flows.stream_writes import BatchMark, BatchResult
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.planning.checkpoints import (
+    Checkpoint,
+    checkpoints_folder,
+    checkpoints_of,
+    checkpoints_property,
+    next_checkpoints,
+    outdated_reason,
+)
+from delta_pipelines.planning.decision import TableDecision
+from delta_pipelines.planning.flow_definition import fits, flow_definition
+from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.steps import Step, reached
+
+if TYPE_CHECKING:
+    from pyspark.errors import StreamingQueryException
+    from pyspark.sql import DataFrame, SparkSession
+
+POLL_SECONDS = 0.05
+"""How long a wait for a stream lasts before an interrupt is noticed."""
+MAX_RESTARTS = 10
+"""How often one refresh follows a source whose columns change while it is read."""
+
+Write = Callable[["DataFrame", BatchMark, dict[str, object]], BatchResult]
+"""Writes one micro-batch: its rows, its mark, and the commit's user metadata."""
+
+
+class StreamRun:
+    """One refresh of one table by its streams.
+
+    Args:
+        spark: The run's session.
+        table: The table.
+        flows: The flows that fill it.
+        planned: Its plan.
+        context: The update.
+        write: Puts a micro-batch into the table.
+    """
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        table: Table,
+        flows: tuple[Flow, ...],
+        planned: DatasetPlan,
+        context: UpdateContext,
+        write: Write,
+    ) -> None:
+        self._spark = spark
+        self._table = table
+        self._flows = flows
+        self._planned = planned
+        self._context = context
+        self._write = write
+        self._checkpoints: dict[str, Checkpoint] = {}
+        self._schema = planned.definition.schema if planned.definition else None
+        self._version: int | None = None
+        self._batches = 0
+        self._metrics: dict[str, int] = {}
+
+    def run(self, transaction: Transaction, decision: TableDecision) -> Outcome:
+        """Refresh the table.
+
+        Args:
+            transaction: Begun on the table.
+            decision: Create, wipe or alter.
+
+        Raises:
+            DatasetError: A source no longer fits its checkpoint (nothing is read), or a stream
+                failed; micro-batches that were committed stay, and a rerun goes on after them.
+        """
+        commit = self._define(transaction, decision)
+        for flow in self._flows:
+            self._stream(flow, commit.table_id)
+        self._clean_up()
+        return self._outcome(commit)
+
+    def _define(self, transaction: Transaction, decision: TableDecision) -> Commit:
+        """Create, wipe or alter the table and name its checkpoints, in one commit."""
+        planned = self._planned.definition
+        assert planned is not None
+        base = transaction.base
+        current = checkpoints_of(base.properties) if base else {}
+        sources = {flow.name.lower(): self._context.stream_sources(flow) for flow in self._flows}
+        anew = {flow.name.lower() for flow in self._flows} if decision.wipe else set()
+        anew |= self._context.plan.reset_checkpoints
+        for flow in self._flows:
+            had = current.get(flow.name.lower())
+            told = had.outdated(sources[flow.name.lower()]) if had else []
+            if told and flow.name.lower() not in anew:
+                reason = outdated_reason(flow, told, self._table.name)
+                raise DatasetError(reason, dataset=self._table.name)
+        self._checkpoints = next_checkpoints(current, sources, anew=tuple(anew))
+        properties = {**planned.properties, **checkpoints_property(self._checkpoints)}
+        if decision.create or decision.wipe or decision.alter or current != self._checkpoints:
+            transaction.define(dataclasses.replace(planned, properties=properties))
+            if decision.wipe:
+                transaction.clear()
+        commit = transaction.commit(user_metadata=self._context.table_metadata(self._table))
+        if commit.changed:
+            self._version = commit.version
+        return commit
+
+    def _stream(self, flow: Flow, table_id: str) -> None:
+        for restart in range(MAX_RESTARTS + 1):
+            try:
+                self._stream_once(flow, table_id)
+                return
+            except _SourceChanged as changed:
+                if restart == MAX_RESTARTS:
+                    raise changed.told from changed
+                self._evolve()
+
+    def _stream_once(self, flow: Flow, table_id: str) -> None:
+        from pyspark.errors import StreamingQueryException
+
+        session = self._context.session(self._spark, flow)
+        checkpoint = self._checkpoints[flow.name.lower()]
+        batches = _Batches(self, flow, checkpoint.application(table_id, flow.name))
+        with active(session), quiet_callbacks():
+            rows = self._context.rows(session, flow, as_planned=False)
+            if self._schema is None or not fits(rows.schema, self._schema):
+                self._evolve()
+            reached(Step.STREAM, str(self._table.identifier))
+            query = (
+                rows.writeStream.foreachBatch(batches.take)
+                .option(
+                    "checkpointLocation",
+                    checkpoint.path(self._context.plan.storage, self._table.identifier, flow.name),
+                )
+                .trigger(availableNow=True)
+                .queryName(f"{self._table.identifier}/{flow.name}")
+                .start()
+            )
+            try:
+                while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
+                    self._context.check_cancelled()
+            except StreamingQueryException as error:
+                if batches.failure is not None:
+                    raise batches.failure from error
+                raise self._explained(error, flow) from error
+            finally:
+                if query.isActive:
+                    query.stop()
+        if batches.failure is not None:
+            raise batches.failure
+        self._context.check_cancelled()
+
+    def take(self, rows: "DataFrame", flow: Flow, mark: BatchMark) -> None:
+        """Put one micro-batch into the table, unless it is there already."""
+        identifier = self._table.identifier
+        reached(Step.BATCH, str(identifier))
+        metadata = {
+            **self._context.user_metadata(flow),
+            "flow": flow.name,
+            "batch": mark.number,
+            "checkpoint": self._checkpoints[flow.name.lower()].id,
+        }
+        done = self._write(rows, mark, metadata)
+        self._batches += 1
+        for metric, count in done.metrics.items():
+            self._metrics[metric] = self._metrics.get(metric, 0) + count
+        if done.version is not None:
+            self._version = done.version
+
+    def _explained(self, error: "StreamingQueryException", flow: Flow) -> Exception:
+        why = stream_failure(error)
+        told = explained_stream(error, self._table.name)
+        if why is StreamFailure.SCHEMA_CHANGED:
+            return _SourceChanged(told)
+        if why is StreamFailure.OTHER:
+            return told
+        return DatasetError(
+            f"flow {flow.name!r} cannot go on: {why.value}. Nothing was skipped or doubled. "
+            f"{_ways_out(why, self._table, flow)} ({str(told).partition(': ')[2]})",
+            dataset=self._table.name,
+        )
+
+    def _evolve(self) -> None:
+        """Give the table the columns that its streams have by now, in one commit."""
+        transaction = begin(self._spark, self._table.identifier)
+        assert transaction.base is not None
+        schemas = []
+        for flow in self._flows:
+            session = self._context.session(self._spark, flow)
+            with active(session):
+                schemas.append(self._context.rows(session, flow, as_planned=False).schema)
+        definition = flow_definition(
+            self._table,
+            transaction.base,
+            schemas,
+            is_full_refresh=False,
+            pipeline=self._context.plan.pipeline,
+        )
+        transaction.define(definition)
+        commit = transaction.commit(user_metadata=self._context.table_metadata(self._table))
+        self._schema = definition.schema
+        if commit.changed:
+            self._version = commit.version
+
+    def _clean_up(self) -> None:
+        """Delete checkpoints that no longer count and are older than the retention."""
+        if self._version is None:
+            return
+        limit = time.time() * 1000 - self._context.plan.checkpoint_retention_days * 86_400_000
+        for flow, checkpoint in self._checkpoints.items():
+            folder = checkpoints_folder(self._context.plan.storage, self._table.identifier, flow)
+            for old in folders_in(self._spark, folder):
+                if old.name != checkpoint.id and old.modified_ms < limit:
+                    delete_folder(self._spark, old.path)
+
+    def _outcome(self, commit: Commit) -> Outcome:
+        version = self._version
+        state, facts = table_facts(self._spark, self._table.identifier, version)
+        self._context.versions.wrote(state)
+        if version is None:
+            data_version = last_data_version(self._spark, state)
+            facts = dataclasses.replace(facts, data_version=data_version)
+            return Outcome(
+                status="unchanged",
+                action="none",
+                reason="its streams have nothing new",
+                facts=facts,
+                version=state.version,
+                metrics=self._metrics,
+            )
+        return Outcome(
+            status="completed",
+            action=self._planned.action,
+            reason=self._planned.reason,
+            facts=facts,
+            version=version,
+            metrics={**self._metrics, "numBatches": self._batches},
+        )
+
+
+class _Batches:
+    """Takes the micro-batches of one stream; keeps the error that Java would turn into text."""
+
+    def __init__(self, run: StreamRun, flow: Flow, application: str) -> None:
+        self._run = run
+        self._flow = flow
+        self._application = application
+        self.failure: BaseException | None = None
+
+    def take(self, rows: "DataFrame", number: int) -> None:
+        try:
+            self._run.take(rows, self._flow, BatchMark(self._application, number))
+        except BaseException as error:
+            self.failure = error
+            raise
+
+
+class _SourceChanged(Exception):
+    """The source's columns changed while it was read; starting again follows them."""
+
+    def __init__(self, told: DatasetError) -> None:
+        self.told = told
+        super().__init__(str(told))
+
+
+def _ways_out(why: StreamFailure, table: Table, flow: Flow) -> str:
+    anew = (
+        f"refresh the table fully (full_refresh=[{table.name!r}]), or keep its rows and read the "
+        f"stream from its beginning (reset_checkpoints=[{flow.name!r}])"
+    )
+    if why is StreamFailure.OVERWRITTEN:
+        names = ", ".join(repr(stream.name) for stream in flow.streams.values()) or "the source"
+        return (
+            f"Ways out: {anew}; or declare how to read {names} from now on: "
+            f"dp.Stream(..., skip_change_commits=True) leaves such commits out, dp.Changes(...) "
+            f"reads them from the change data feed."
+        )
+    return f"Ways out: {anew}."

@@ -1,0 +1,146 @@
+"""The checkpoints of a table's streams, remembered in the table itself. Pure.
+
+A flow's checkpoint has an id of its own, and the table's properties say which one counts. A full
+refresh gives every flow a new one in the commit that wipes the rows; so whatever crashes, the table
+has either the old rows and their checkpoints, or no rows and fresh ones. Beside the id stands what
+the checkpoint's streams read, so that a source that was wiped or made anew is noticed.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.graph.graph import Flow
+from delta_pipelines.identifiers import Identifier
+
+CHECKPOINTS_KEY = "delta_pipelines.checkpoints"
+EPOCH_KEY = "delta_pipelines.epoch"
+
+
+@dataclass(frozen=True)
+class StreamSource:
+    """What a checkpoint's offsets belong to.
+
+    Args:
+        table_id: Delta's id of the table that is read.
+        epoch: How often that table had been refreshed fully.
+    """
+
+    table_id: str
+    epoch: int = 0
+
+    @classmethod
+    def of(cls, state: TableState) -> "StreamSource":
+        """A table as a stream reads it now."""
+        return cls(state.table_id, epoch_of(state.properties))
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One flow's checkpoint.
+
+    Args:
+        id: Part of its path, and of the application id that makes its batches exactly once.
+        sources: Qualified name -> what it was when the checkpoint began.
+    """
+
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    sources: Mapping[str, StreamSource] = field(default_factory=dict)
+
+    def path(self, storage: str, table: Identifier, flow: str) -> str:
+        """Where Spark keeps it, under a storage root."""
+        return f"{checkpoints_folder(storage, table, flow)}/{self.id}"
+
+    def application(self, table_id: str, flow: str) -> str:
+        """The application id of its batches; never that of another checkpoint or table."""
+        return f"delta_pipelines/{table_id}/{flow.lower()}/{self.id}"
+
+    def outdated(self, now: Mapping[str, StreamSource]) -> list[str]:
+        """Say which sources are no longer what the offsets belong to.
+
+        Args:
+            now: Qualified name -> what it is now.
+        """
+        told = []
+        for name, was in self.sources.items():
+            source = now.get(name)
+            if source is None or source == was:
+                continue
+            how = "dropped and made anew" if source.table_id != was.table_id else "refreshed fully"
+            told.append(f"its stream input {name} was {how}")
+        return told
+
+
+def checkpoints_folder(storage: str, table: Identifier, flow: str) -> str:
+    """The folder of a flow's checkpoints, old ones included."""
+    return f"{storage.rstrip('/')}/_checkpoints/{table}/{flow.lower()}"
+
+
+def checkpoints_of(properties: Mapping[str, str]) -> dict[str, Checkpoint]:
+    """The checkpoints that a table's properties name, by the flow's name in lower case.
+
+    Example:
+        >>> text = '{"flights": {"id": "c1", "sources": {}}}'
+        >>> checkpoints_of({CHECKPOINTS_KEY: text})["flights"].id
+        'c1'
+    """
+    listed = json.loads(properties.get(CHECKPOINTS_KEY, "{}"))
+    return {
+        flow: Checkpoint(
+            entry["id"], {n: StreamSource(**s) for n, s in entry.get("sources", {}).items()}
+        )
+        for flow, entry in listed.items()
+    }
+
+
+def checkpoints_property(checkpoints: Mapping[str, Checkpoint]) -> dict[str, str]:
+    """The property that names checkpoints."""
+    entries = {flow: asdict(checkpoint) for flow, checkpoint in checkpoints.items()}
+    return {CHECKPOINTS_KEY: json.dumps(entries, sort_keys=True)}
+
+
+def epoch_of(properties: Mapping[str, str]) -> int:
+    """How often a table that keeps its rows was refreshed fully."""
+    return int(properties.get(EPOCH_KEY, "0"))
+
+
+def next_epoch(properties: Mapping[str, str]) -> dict[str, str]:
+    """The property after one more full refresh."""
+    return {EPOCH_KEY: str(epoch_of(properties) + 1)}
+
+
+def next_checkpoints(
+    current: Mapping[str, Checkpoint],
+    sources: Mapping[str, Mapping[str, StreamSource]],
+    *,
+    anew: Sequence[str],
+) -> dict[str, Checkpoint]:
+    """The checkpoints of a table's next refresh.
+
+    Those of flows that are no longer declared stay: a flow that comes back goes on where it was.
+
+    Args:
+        current: What the table has.
+        sources: Flow -> what its streams read now.
+        anew: Flows that begin from the beginning.
+    """
+    following = dict(current)
+    for flow, reads in sources.items():
+        had = current.get(flow)
+        if had is None or flow in anew:
+            following[flow] = Checkpoint(sources=dict(reads))
+        elif not reads.keys() <= had.sources.keys():
+            following[flow] = Checkpoint(had.id, {**reads, **had.sources})
+    return following
+
+
+def outdated_reason(flow: Flow, told: Sequence[str], table: str) -> str:
+    """Why a flow cannot go on, and the ways out, as sentences."""
+    return (
+        f"{' and '.join(told)} since the checkpoint of flow {flow.name!r} began, so going on "
+        f"would double or lose rows; nothing was read. Ways out: refresh {table} fully too "
+        f"(full_refresh=[{table!r}]), or keep its rows and read that input from its beginning "
+        f"(reset_checkpoints=[{flow.name!r}])."
+    )

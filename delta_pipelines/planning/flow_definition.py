@@ -1,0 +1,87 @@
+"""What a table is to be when flows keep adding to it: columns of all flows, and its epoch. Pure."""
+
+import dataclasses
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql.types import StructType
+
+from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import SchemaChangeError
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.planning.checkpoints import next_epoch
+from delta_pipelines.planning.definition import table_definition
+from delta_pipelines.planning.kept_schema import Refused, merged_schema, nullable_schema
+
+
+def flow_definition(
+    table: Table,
+    base: TableState | None,
+    schemas: Sequence[StructType],
+    *,
+    is_full_refresh: bool,
+    pipeline: str,
+) -> TableDefinition:
+    """Decide what a table is to be, from the columns of all its flows.
+
+    A full refresh of a table that keeps its rows begins a new epoch, by which streams that read
+    the table notice that its rows went.
+
+    Args:
+        table: The table as declared.
+        base: The table as it is, None when it does not exist.
+        schemas: Columns that each flow gives.
+        is_full_refresh: True when its rows are wiped first.
+        pipeline: Name of the pipeline.
+
+    Raises:
+        DatasetError: The table belongs to another pipeline, or a named column does not exist.
+        SchemaChangeError: Its flows do not fit together, or a change that the table does not take.
+    """
+    definition = table_definition(
+        table,
+        base,
+        flows_schema(table, schemas),
+        is_full_refresh=is_full_refresh,
+        pipeline=pipeline,
+    )
+    if base is None or not is_full_refresh or not table.keeps_rows:
+        return definition
+    properties = {**definition.properties, **next_epoch(base.properties)}
+    return dataclasses.replace(definition, properties=properties)
+
+
+def fits(query: StructType, table: StructType) -> bool:
+    """True when rows of a query go into a table without changing its columns.
+
+    Args:
+        query: Columns that a flow gives.
+        table: Columns that the table has.
+    """
+    try:
+        return merged_schema(table, nullable_schema(query)) == table
+    except Refused:
+        return False
+
+
+def flows_schema(table: Table, schemas: Sequence[StructType]) -> StructType:
+    """The columns of several flows together; a column that a flow lacks is NULL in its rows.
+
+    Args:
+        table: The table, for the message.
+        schemas: Columns that each flow gives; at least one.
+
+    Raises:
+        SchemaChangeError: One column has types that do not fit together.
+    """
+    if len(schemas) == 1:
+        return schemas[0]
+    try:
+        return reduce(merged_schema, [nullable_schema(schema) for schema in schemas])
+    except Refused as refused:
+        raise SchemaChangeError(
+            f"its flows do not fit together: {' '.join(refused.reasons)} Cast the column in one "
+            f"of them.",
+            dataset=table.name,
+        ) from refused

@@ -1,0 +1,69 @@
+"""Checkpoints remembered in a table's properties."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.checkpoints import (
+    Checkpoint,
+    StreamSource,
+    checkpoints_of,
+    checkpoints_property,
+    epoch_of,
+    next_checkpoints,
+    next_epoch,
+)
+
+TABLE = Identifier(None, "s", "t")
+SOURCES = st.dictionaries(
+    st.text(min_size=1), st.builds(StreamSource, st.text(), st.integers(0, 9)), max_size=3
+)
+CHECKPOINTS = st.dictionaries(
+    st.text(min_size=1), st.builds(Checkpoint, st.uuids().map(str), SOURCES), max_size=3
+)
+
+
+@given(CHECKPOINTS)
+def test_checkpoints_survive_the_property(checkpoints: dict[str, Checkpoint]) -> None:
+    assert checkpoints_of(checkpoints_property(checkpoints)) == checkpoints
+
+
+@given(CHECKPOINTS, st.dictionaries(st.text(min_size=1), SOURCES, max_size=3), st.data())
+def test_a_flow_keeps_its_checkpoint_unless_it_begins_anew(current, sources, data) -> None:
+    anew = data.draw(st.lists(st.sampled_from(sorted(sources) or [""]), unique=True))
+    following = next_checkpoints(current, sources, anew=anew)
+    assert set(following) == set(current) | set(sources)
+    for flow, checkpoint in following.items():
+        kept = flow in current and not (flow in sources and flow in anew)
+        assert (checkpoint.id == current[flow].id if flow in current else False) == kept
+
+
+def test_an_application_id_is_never_that_of_another_checkpoint_flow_or_table() -> None:
+    ids = {
+        Checkpoint(checkpoint).application(table, flow)
+        for checkpoint in ("c1", "c2")
+        for table in ("t1", "t2")
+        for flow in ("f1", "f2")
+    }
+    assert len(ids) == 8
+
+
+def test_a_source_made_anew_or_refreshed_fully_is_told() -> None:
+    had = Checkpoint("c", {"s.a": StreamSource("id", 1), "s.b": StreamSource("id", 1)})
+    now = {"s.a": StreamSource("other", 0), "s.b": StreamSource("id", 2)}
+    assert had.outdated(now) == [
+        "its stream input s.a was dropped and made anew",
+        "its stream input s.b was refreshed fully",
+    ]
+    assert had.outdated(dict(had.sources)) == []
+
+
+def test_epochs_count_up() -> None:
+    properties: dict[str, str] = {}
+    assert epoch_of(properties) == 0
+    assert epoch_of(next_epoch(next_epoch(properties))) == 2
+
+
+def test_paths_are_apart_for_every_table_flow_and_checkpoint() -> None:
+    path = Checkpoint("c").path("store/", TABLE, "Flow")
+    assert path == "store/_checkpoints/s.t/flow/c"

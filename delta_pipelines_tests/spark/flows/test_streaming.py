@@ -1,0 +1,517 @@
+"""Streaming tables: every row once, whatever is refreshed, reset or changed upstream."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import delta_pipelines as dp
+from delta_pipelines.delta.loading import history_entry, load_table
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.flows.streaming import StreamRun
+from delta_pipelines.planning.checkpoints import checkpoints_of, epoch_of
+from delta_pipelines.steps import Step
+from delta_pipelines_tests.pipelines import (
+    failure,
+    once_at,
+    rows_of,
+    run,
+    run_well,
+    scratch,
+    version_of,
+)
+
+
+@pytest.fixture
+def landing(spark: SparkSession, schema: str) -> str:
+    """A Delta table of others, to which tests append."""
+    append(spark, f"{schema}.landing", (1, "a"), (2, "b"))
+    return f"{schema}.landing"
+
+
+def append(spark: SparkSession, table: str, *rows: tuple[object, ...], columns: str | None = None):
+    frame = spark.createDataFrame(list(rows), columns or "id INT, name STRING")
+    writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
+    writer.saveAsTable(table)
+
+
+def copying(schema: str, landing: str, **options: object) -> dp.Pipeline:
+    """A pipeline whose streaming table `t` has every row of the landing table."""
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+
+    @pipeline.streaming_table(inputs={"new": landing}, **options)
+    def t(new: DataFrame) -> DataFrame:
+        return new
+
+    return pipeline
+
+
+def state(spark: SparkSession, schema: str, name: str = "t"):
+    found = load_table(spark, dp.Identifier(None, schema, name))
+    assert found is not None
+    return found
+
+
+def test_every_row_of_a_source_arrives_once_over_many_runs(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    first = run_well(pipeline, spark).results["t"]
+    assert (first.action, first.status, first.rows) == ("create", "completed", None)
+    assert first.metrics["numOutputRows"] == 2
+    append(spark, landing, (3, "c"))
+    second = run_well(pipeline, spark).results["t"]
+    assert (second.action, second.metrics["numOutputRows"]) == ("refresh", 1)
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_refresh_without_new_rows_commits_nothing(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    before = version_of(spark, f"{schema}.t")
+    again = run_well(pipeline, spark).results["t"]
+    assert (again.status, again.action, again.version) == ("unchanged", "none", before)
+    assert version_of(spark, f"{schema}.t") == before
+
+
+def test_a_full_refresh_begins_a_new_epoch_in_the_wiping_commit(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    before = state(spark, schema)
+    result = run_well(pipeline, spark, full_refresh=["t"]).results["t"]
+    assert result.action == "full_refresh"
+    after = state(spark, schema)
+    assert after.table_id == before.table_id
+    assert epoch_of(after.properties) == epoch_of(before.properties) + 1
+    old, new = (checkpoints_of(s.properties)["t"].id for s in (before, after))
+    assert old != new
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
+    wipe = history_entry(spark, after.location, before.version + 1)
+    assert wipe is not None
+    assert wipe.metrics["numRemovedFiles"] > 0
+    wiped = spark.read.option("versionAsOf", before.version + 1).table(f"{schema}.t")
+    assert wiped.count() == 0
+
+
+def test_a_crash_right_after_the_wiping_commit_leaves_the_new_epoch(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+
+    def stop() -> None:
+        raise RuntimeError("killed")
+
+    with once_at(Step.STREAM, f"{schema}.t", stop):
+        failure(run(pipeline, spark, full_refresh=["t"]).results["t"])
+    assert rows_of(spark, f"{schema}.t") == []
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
+
+
+def test_reset_not_allowed_keeps_rows_whatever_is_asked(spark, schema, landing):
+    pipeline = copying(schema, landing, table_properties={"pipelines.reset.allowed": "false"})
+    run_well(pipeline, spark)
+    spark.sql(f"DELETE FROM {landing} WHERE id = 1")
+    result = run(pipeline, spark, full_refresh=["t"], full_refresh_all=True).results["t"]
+    assert result.action != "full_refresh"
+    assert (1, "a") in rows_of(spark, f"{schema}.t")
+
+
+def test_several_flows_append_to_one_table(spark, schema, landing):
+    append(spark, f"{schema}.other", (10, 1.5), columns="id INT, weight DOUBLE")
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+    pipeline.source(f"{schema}.other")
+    pipeline.create_streaming_table("t", comment="both")
+
+    @pipeline.append_flow(target="t", inputs={"new": landing})
+    def named(new):
+        return new
+
+    @pipeline.append_flow(target="t", inputs={"new": f"{schema}.other"})
+    def weighed(new):
+        return new
+
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+    result = run_well(pipeline, spark).results["t"]
+    assert result.metrics["numOutputRows"] == 1
+    assert rows_of(spark, f"{schema}.t") == [
+        (1, "a", None),
+        (10, None, 1.5),
+        (2, "b", None),
+        (3, "c", None),
+    ]
+    assert set(checkpoints_of(state(spark, schema).properties)) == {"named", "weighed"}
+
+
+def test_resetting_one_flow_reads_only_that_one_again(spark, schema, landing):
+    append(spark, f"{schema}.other", (10, "x"))
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+    pipeline.source(f"{schema}.other")
+    pipeline.create_streaming_table("t")
+
+    @pipeline.append_flow(target="t", inputs={"new": landing})
+    def one(new):
+        return new
+
+    @pipeline.append_flow(target="t", inputs={"new": f"{schema}.other"})
+    def two(new):
+        return new
+
+    run_well(pipeline, spark)
+    assert "'two' reads its streams from the beginning" in str(
+        pipeline.plan(spark, reset_checkpoints=["two"])
+    )
+    run_well(pipeline, spark, reset_checkpoints=["two"])
+    assert [row[0] for row in rows_of(spark, f"{schema}.t")] == [1, 10, 10, 2]
+
+
+def test_a_batch_input_beside_a_stream_is_read_at_the_runs_version(spark, schema, landing):
+    append(spark, f"{schema}.names", (1, "one"), (2, "two"))
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+    pipeline.source(f"{schema}.names")
+
+    @pipeline.streaming_table(inputs={"new": landing, "names": dp.Batch(f"{schema}.names")})
+    def t(new, names):
+        return new.join(names.withColumnRenamed("name", "word"), "id")
+
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1, "a", "one"), (2, "b", "two")]
+
+
+def test_tables_stream_from_each_other_in_one_run(spark, schema, landing):
+    pipeline = copying(schema, landing)
+
+    @pipeline.temporary_view(inputs={"t": dp.Stream("t")})
+    def upper(t):
+        return t.withColumn("name", F.upper("name"))
+
+    @pipeline.streaming_table
+    def shouted(upper):
+        return upper
+
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.shouted") == [(1, "A"), (2, "B"), (3, "C")]
+
+
+def downstream(schema: str, landing: str) -> dp.Pipeline:
+    pipeline = copying(schema, landing)
+
+    @pipeline.streaming_table
+    def after(t):
+        return t
+
+    return pipeline
+
+
+def test_an_upstream_that_was_refreshed_fully_is_reported_never_doubled(spark, schema, landing):
+    pipeline = downstream(schema, landing)
+    run_well(pipeline, spark)
+    planned = pipeline.plan(spark, full_refresh=["t"])
+    assert "full_refresh=['after']" in str(planned.datasets["after"].error)
+    run_well(pipeline, spark, refresh=["t"], full_refresh=["t"])
+    for _ in range(2):
+        told = failure(run(pipeline, spark, refresh=["after"]).results["after"])
+        assert "was refreshed fully" in str(told)
+        assert "reset_checkpoints=['after']" in str(told)
+    assert len(rows_of(spark, f"{schema}.after")) == 2
+    run_well(pipeline, spark, full_refresh=["after"])
+    assert rows_of(spark, f"{schema}.after") == [(1, "a"), (2, "b")]
+
+
+def test_both_may_be_refreshed_fully_in_one_run(spark, schema, landing):
+    pipeline = downstream(schema, landing)
+    run_well(pipeline, spark)
+    run_well(pipeline, spark, full_refresh_all=True)
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.after") == [(1, "a"), (2, "b")]
+
+
+def test_resetting_the_checkpoint_is_the_other_way_out(spark, schema, landing):
+    pipeline = downstream(schema, landing)
+    run_well(pipeline, spark)
+    run_well(pipeline, spark, refresh=["t"], full_refresh=["t"])
+    run_well(pipeline, spark, refresh=["after"], reset_checkpoints=["after"])
+    assert len(rows_of(spark, f"{schema}.after")) == 4
+    assert run_well(pipeline, spark).results["after"].status == "unchanged"
+
+
+def test_a_source_that_was_dropped_and_made_anew_is_reported(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    spark.sql(f"DROP TABLE {landing}")
+    append(spark, landing, (7, "z"))
+    told = failure(run(pipeline, spark).results["t"])
+    assert "was dropped and made anew" in str(told)
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
+
+
+def test_a_source_whose_rows_were_deleted_is_reported_with_the_ways_out(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    spark.sql(f"DELETE FROM {landing} WHERE id = 1")
+    told = str(failure(run(pipeline, spark).results["t"]))
+    assert "rows of its source were changed or deleted" in told
+    assert "skip_change_commits=True" in told
+    assert "\tat " not in told
+    assert len(rows_of(spark, f"{schema}.t")) == 2
+
+
+def test_commits_that_change_rows_are_left_out_when_the_user_says_so(spark, schema, landing):
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+
+    @pipeline.streaming_table(inputs={"new": dp.Stream(landing, skip_change_commits=True)})
+    def t(new):
+        return new
+
+    run_well(pipeline, spark)
+    spark.sql(f"DELETE FROM {landing} WHERE id = 1")
+    append(spark, landing, (3, "c"))
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_source_vacuumed_past_the_checkpoint_is_reported(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+    append(spark, landing, (4, "d"))
+    location = Path(state(spark, schema, "landing").location.removeprefix("file:"))
+    # As after Delta's log clean-up: the commits that the checkpoint waits for are gone.
+    spark.sql(f"OPTIMIZE {landing}")
+    log = location / "_delta_log"
+    checkpoint_table(spark, landing)
+    for commit in (0, 1, 2):
+        for name in (f"{commit:020d}.json", f"{commit:020d}.crc", f".{commit:020d}.crc.crc"):
+            (log / name).unlink(missing_ok=True)
+            (log / f".{name}.crc").unlink(missing_ok=True)
+    told = str(failure(run(pipeline, spark).results["t"]))
+    assert "no longer has what the checkpoint still needs" in told
+    assert "reset_checkpoints=['t']" in told
+    assert len(rows_of(spark, f"{schema}.t")) == 2
+
+
+def checkpoint_table(spark: SparkSession, table: str) -> None:
+    found = spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+        spark._jsparkSession, state(spark, *table.split(".")).location
+    )
+    found.checkpoint()
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def test_changes_of_an_upsert_are_read_from_its_change_feed(spark, schema, landing):
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+
+    @pipeline.upsert(
+        keys=["id"],
+        table_properties={"delta.enableChangeDataFeed": "true"},
+        inputs={"new": landing},
+    )
+    def people(new):
+        return new.groupBy("id").agg(F.max("name").alias("name"))
+
+    @pipeline.streaming_table(inputs={"people": dp.Changes("people")})
+    def history(people):
+        return people.select("id", "name", "_change_type")
+
+    run_well(pipeline, spark)
+    append(spark, landing, (1, "z"))
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.history") == [
+        (1, "a", "insert"),
+        (1, "a", "update_preimage"),
+        (1, "z", "update_postimage"),
+        (2, "b", "insert"),
+    ]
+
+
+def upserting(schema: str, landing: str) -> dp.Pipeline:
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+
+    @pipeline.upsert(
+        keys=["id"],
+        inputs={"new": dp.Stream(landing)},
+        sequence_by="changed",
+        deletes_when="name = 'gone'",
+    )
+    def t(new):
+        return new.withColumn("changed", F.when(F.col("name") == "gone", 2).otherwise(1))
+
+    return pipeline
+
+
+def test_an_upsert_merges_each_micro_batch_of_a_stream(spark, schema, landing):
+    pipeline = upserting(schema, landing)
+    run_well(pipeline, spark)
+    append(spark, landing, (2, "gone"), (3, "c"))
+    result = run_well(pipeline, spark).results["t"]
+    assert result.status == "completed"
+    assert (result.metrics["numTargetRowsInserted"], result.metrics["numTargetRowsDeleted"]) == (
+        1,
+        1,
+    )
+    assert rows_of(spark, f"{schema}.t") == [(1, "a", 1), (3, "c", 1)]
+    assert run_well(pipeline, spark).results["t"].status == "unchanged"
+    run_well(pipeline, spark, full_refresh=["t"])
+    assert rows_of(spark, f"{schema}.t") == [(1, "a", 1), (3, "c", 1)]
+
+
+def test_a_merged_batch_is_not_merged_again_after_a_crash(spark, schema, landing, monkeypatch):
+    pipeline = upserting(schema, landing)
+    run_well(pipeline, spark)
+    append(spark, landing, (1, "new"))
+    take = StreamRun.take
+
+    def dying(self, rows, flow, mark):
+        take(self, rows, flow, mark)
+        raise RuntimeError("killed after the merge's commit")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StreamRun, "take", dying)
+        failure(run(pipeline, spark).results["t"])
+    merged_at = version_of(spark, f"{schema}.t")
+    spark.sql(f"UPDATE {schema}.t SET name = 'by hand' WHERE id = 1")
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t")[0] == (1, "by hand", 1)
+    assert version_of(spark, f"{schema}.t") == merged_at + 1
+
+
+def test_a_new_column_of_the_source_comes_into_the_table(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c", True), columns="id INT, name STRING, ok BOOLEAN")
+    plan = pipeline.plan(spark)
+    assert [c.column for c in plan.datasets["t"].schema_changes] == ["ok"]
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1, "a", None), (2, "b", None), (3, "c", True)]
+
+
+def test_a_source_that_changes_while_the_stream_runs_is_followed(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+
+    def grow() -> None:
+        append(spark, landing, (4, "d", True), columns="id INT, name STRING, ok BOOLEAN")
+
+    with once_at(Step.STREAM, f"{schema}.t", grow):
+        run_well(pipeline, spark)
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [
+        (1, "a", None),
+        (2, "b", None),
+        (3, "c", None),
+        (4, "d", True),
+    ]
+
+
+def test_a_column_that_goes_or_narrows_is_refused_and_the_table_untouched(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    before = version_of(spark, f"{schema}.t")
+    narrowed = scratch(schema)
+    narrowed.source(landing)
+
+    @narrowed.streaming_table(inputs={"new": landing})
+    def t(new):
+        return new.select("id")
+
+    assert isinstance(failure(run(narrowed, spark).results["t"]), SchemaChangeError)
+    assert version_of(spark, f"{schema}.t") == before
+
+
+def test_a_wider_type_is_refused_while_rows_are_kept(spark, schema, landing):
+    run_well(copying(schema, landing), spark)
+    wide = scratch(schema)
+    wide.source(landing)
+
+    @wide.streaming_table(inputs={"new": landing})
+    def t(new):
+        return new.withColumn("id", F.col("id").cast("bigint"))
+
+    assert "refresh the table fully" in str(failure(run(wide, spark).results["t"]))
+    run_well(wide, spark, full_refresh=["t"])
+    assert dict(spark.table(f"{schema}.t").dtypes)["id"] == "bigint"
+
+
+@pytest.mark.parametrize("batch", [True, False])
+def test_a_query_of_the_wrong_sort_is_refused_while_planning(spark, schema, landing, batch):
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+
+    @pipeline.streaming_table(inputs={"new": dp.Batch(landing) if batch else landing})
+    def t(new):
+        return new if batch else new.groupBy("name").count()
+
+    told = str(pipeline.plan(spark).datasets["t"].error)
+    assert ("is no stream" in told) if batch else ("watermark" in told)
+    assert "\tat " not in told
+
+
+def test_files_are_read_as_they_land(spark, schema, tmp_path):
+    folder = tmp_path / "day files"
+    folder.mkdir()
+    (folder / "1.json").write_text('{"id": 1}\n')
+    pipeline = scratch(schema)
+
+    @pipeline.streaming_table
+    def t(spark: SparkSession):
+        return spark.readStream.schema("id INT").json(str(folder))
+
+    run_well(pipeline, spark)
+    (folder / "2.json").write_text('{"id": 2}\n')
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
+
+
+def test_old_checkpoints_go_after_the_retention(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    run_well(pipeline, spark, full_refresh=["t"])
+    folder = Path(pipeline.plan(spark).storage.removeprefix("file:"))
+    kept = folder / "_checkpoints" / f"{schema}.t" / "t"
+    assert len(list(kept.iterdir())) == 2
+    now = checkpoints_of(state(spark, schema).properties)["t"].id
+    for old in kept.iterdir():
+        eight_days_ago = time.time() - 8 * 86_400
+        os.utime(old, (eight_days_ago, eight_days_ago))
+    append(spark, landing, (3, "c"))
+    run_well(pipeline, spark)
+    assert [path.name for path in kept.iterdir()] == [now]
+
+
+def test_a_lost_checkpoint_folder_does_not_double_what_is_in_the_table(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    folder = Path(pipeline.plan(spark).storage.removeprefix("file:"))
+    shutil.rmtree(folder / "_checkpoints" / f"{schema}.t")
+    run(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
+
+
+def test_a_batch_of_a_wiped_epoch_is_refused(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+    other = copying(schema, landing)
+
+    def wipe() -> None:
+        run_well(other, spark, full_refresh=["t"])
+
+    with once_at(Step.BATCH, f"{schema}.t", wipe):
+        result = run(pipeline, spark).results["t"]
+    assert result.status in ("failed", "unchanged", "completed")
+    run(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c")]
+    if result.error is not None:
+        assert isinstance(result.error, DatasetError)
