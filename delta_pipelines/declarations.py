@@ -15,6 +15,8 @@ Kind = Literal[
     "temporary_view",
     "source",
 ]
+SchemaDrift = Literal["evolve", "add_columns", "fail"]
+"""Which changes of its columns a table takes from its query; see `planning/drift.py`."""
 
 QueryFunction = Callable[..., Any]
 """A user's function: input DataFrames by parameter name, and `spark`; returns a DataFrame."""
@@ -136,6 +138,7 @@ class Declaration:
         group: Asset group; None for the schema's name.
         upsert: Keys of an upsert, else None.
         target: Streaming table that an append flow fills, else None.
+        schema_drift: Which changes of its columns a table takes.
         location: Where it was declared.
     """
 
@@ -154,4 +157,5 @@ class Declaration:
     group: str | None = None
     upsert: UpsertKeys | None = None
     target: str | None = None
+    schema_drift: SchemaDrift = "evolve"
     location: SourceLocation | None = None

@@ -15,7 +15,7 @@ from delta_pipelines.declarations import Batch, Declaration, Input, Query
 def definition_hash(declaration: Declaration) -> str:
     """Hash everything in a declaration that decides rows, schema or layout.
 
-    Owners, tags and groups are left out: they decide nothing in the table.
+    Owners, tags, groups and the drift policy are left out: they decide no rows in the table.
 
     Args:
         declaration: The dataset.

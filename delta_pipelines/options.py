@@ -3,9 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypedDict
+from typing import TypedDict, cast, get_args
 
-from delta_pipelines.declarations import Declaration, Input, Kind, Query, UpsertKeys
+from delta_pipelines.declarations import (
+    Declaration,
+    Input,
+    Kind,
+    Query,
+    SchemaDrift,
+    UpsertKeys,
+)
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.source_location import SourceLocation
 
@@ -50,6 +57,10 @@ class TableOptions(ViewOptions, total=False):
     """Liquid-clustering columns, in order; not together with partition_cols."""
     spark_conf: Mapping[str, str] | None
     """Spark SQL settings for this dataset's query only."""
+    schema_drift: SchemaDrift | None
+    """`evolve` (default): take the query's columns, a table that keeps its rows only new and wider
+    ones. `add_columns`: only new ones, also nested. `fail`: none; any change refuses the refresh.
+    Comments may always change, and a full refresh takes everything."""
 
 
 _TABLE = TableOptions.__required_keys__ | TableOptions.__optional_keys__
@@ -110,6 +121,7 @@ def checked_declaration(
             group=check_text(options.get("group"), "group"),
             upsert=upsert,
             target=check_text(target, "target"),
+            schema_drift=check_schema_drift(options.get("schema_drift")),
             location=location,
         )
 
@@ -162,6 +174,17 @@ def check_text_map(value: object, what: str) -> dict[str, str]:
                 f"instead of {key!r}: {item!r}."
             )
     return dict(value)
+
+
+def check_schema_drift(value: object) -> SchemaDrift:
+    """One of the policies, `evolve` for None, else a DeclarationError that lists them."""
+    if value is None:
+        return "evolve"
+    for policy in get_args(SchemaDrift):
+        if value == policy:
+            return cast(SchemaDrift, policy)
+    listed = ", ".join(repr(policy) for policy in get_args(SchemaDrift))
+    raise DeclarationError(f"schema_drift must be one of {listed}, not {_described(value)}.")
 
 
 def check_inputs(value: object) -> dict[str, str | Input]:

@@ -35,6 +35,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.spark)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Long tests run only on demand: `pytest -m soak`."""
+    if "soak" in item.keywords and "soak" not in item.config.getoption("markexpr"):
+        pytest.skip("long; run it by -m soak")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests counted: `record_property("proved", text)`, also under xdist."""
+    for report in terminalreporter.getreports("passed"):
+        for key, told in report.user_properties:
+            if key == "proved" and report.when == "call":
+                terminalreporter.write_line(f"proved: {told}")
+
+
 @pytest.fixture(scope="session")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the suite's tables and catalog."""

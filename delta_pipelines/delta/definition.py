@@ -13,6 +13,7 @@ from pyspark.sql.types import (
     NullType,
     StructField,
     StructType,
+    TimestampNTZType,
 )
 
 from delta_pipelines.column_types import twins
@@ -21,6 +22,7 @@ from delta_pipelines.errors import DatasetError
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 COLUMN_MAPPING_FEATURE = "delta.feature.columnMapping"
 CLUSTERING_FEATURE = "delta.feature.clustering"
+TIMESTAMP_NTZ_FEATURE = "delta.feature.timestampNtz"
 OWNER = "delta_pipelines.table"
 """Set on every table that a transaction creates; it tells our own log from a stranger's."""
 
@@ -94,6 +96,17 @@ def needs_column_mapping(schema: StructType) -> list[str]:
     (DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES).
     """
     return [path for path, column in columns(schema) if _NEEDS_MAPPING & set(column.name)]
+
+
+def has_timestamp_ntz(data_type: DataType) -> bool:
+    """Say whether a type is or holds a timestamp without time zone, which is a table feature."""
+    if isinstance(data_type, StructType):
+        return any(has_timestamp_ntz(column.dataType) for column in data_type.fields)
+    if isinstance(data_type, ArrayType):
+        return has_timestamp_ntz(data_type.elementType)
+    if isinstance(data_type, MapType):
+        return has_timestamp_ntz(data_type.keyType) or has_timestamp_ntz(data_type.valueType)
+    return isinstance(data_type, TimestampNTZType)
 
 
 def columns(schema: StructType) -> Iterator[tuple[str, StructField]]:

@@ -9,8 +9,10 @@ from delta_pipelines.delta.definition import (
     CLUSTERING_FEATURE,
     COLUMN_MAPPING_FEATURE,
     COLUMN_MAPPING_MODE,
+    TIMESTAMP_NTZ_FEATURE,
     TableDefinition,
     check_definition,
+    has_timestamp_ntz,
     is_protocol,
     merged_configuration,
     needs_column_mapping,
@@ -112,6 +114,9 @@ def wanted_metadata(
         configuration[COLUMN_MAPPING_FEATURE] = "supported"
     if definition.cluster_columns and (stored is None or "clustering" not in stored.features):
         configuration[CLUSTERING_FEATURE] = "supported"
+    if stored and has_timestamp_ntz(schema) and "timestampNtz" not in stored.features:
+        # Delta turns this feature on by itself only while it creates a table.
+        configuration[TIMESTAMP_NTZ_FEATURE] = "supported"
     return WantedMetadata(
         schema,
         tuple(_as_in_schema(name, schema) for name in definition.partition_columns),

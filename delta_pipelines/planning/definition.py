@@ -10,6 +10,8 @@ from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.graph.names import suggestion
+from delta_pipelines.graph.validate import RESERVED_NAME_PREFIX
+from delta_pipelines.planning.drift import check_drift
 from delta_pipelines.planning.kept_schema import Refused, evolved_schema, nullable_schema
 from delta_pipelines.planning.ownership import owner, target_comment, target_properties
 
@@ -40,8 +42,7 @@ def table_definition(
     _check_columns(table, wanted)
     if base is not None:
         _check_owner(table, base, pipeline)
-    keeps = table.keeps_rows and base is not None and not is_full_refresh
-    schema = _kept_schema(table, base, wanted) if keeps and base is not None else wanted
+    schema = wanted if base is None or is_full_refresh else _evolved(table, base, wanted)
     current = base.properties if base else {}
     return TableDefinition(
         schema=schema,
@@ -71,9 +72,9 @@ def _layout(table: TableState | TableDefinition) -> str:
     return "neither partitioned nor clustered"
 
 
-def _kept_schema(table: Table, base: TableState, wanted: StructType) -> StructType:
+def _evolved(table: Table, base: TableState, wanted: StructType) -> StructType:
     declared = _spelled(table.declaration.partition_cols, wanted)
-    if tuple(base.partition_columns) != declared:
+    if table.keeps_rows and tuple(base.partition_columns) != declared:
         raise SchemaChangeError(
             f"the table is partitioned by ({', '.join(base.partition_columns)}), the declaration "
             f"says ({', '.join(declared)}), and a refresh keeps the rows where they are. "
@@ -81,21 +82,24 @@ def _kept_schema(table: Table, base: TableState, wanted: StructType) -> StructTy
             dataset=table.name,
         )
     try:
-        return evolved_schema(base.schema, wanted)
+        schema = evolved_schema(base.schema, wanted) if table.keeps_rows else wanted
+        check_drift(table.declaration.schema_drift, base.schema, schema)
     except Refused as refused:
         reasons = " ".join(refused.reasons)
         raise SchemaChangeError(
             f"table {base.identifier}: {reasons} {_ways_out(table)}", dataset=table.name
         ) from refused
+    return schema
 
 
 def _ways_out(table: Table) -> str:
+    ways = ["let the query give what the table has (cast, or select the column)"]
+    if table.declaration.schema_drift != "evolve":
+        ways.append("declare another schema_drift")
     full = f"refresh it fully (full_refresh=[{table.name!r}])"
     if not table.reset_allowed:
         full += " after allowing that by pipelines.reset.allowed"
-    return (
-        f"Ways out: let the query give what the table has (cast, or select the column), or {full}."
-    )
+    return f"Ways out: {', '.join(ways)}, or {full}."
 
 
 def _check_owner(table: Table, base: TableState, pipeline: str) -> None:
@@ -131,6 +135,13 @@ def _check_columns(table: Table, schema: StructType) -> None:
             f"cannot update; rename it in the query.",
             dataset=table.name,
         )
+    reserved = [name for name in schema.names if _is_reserved(name, table)]
+    if reserved:
+        raise DatasetError(
+            f"column {', '.join(reserved)} has a name that the engine or Spark needs for itself "
+            f"while it writes this table, and its values would be lost; rename it in the query.",
+            dataset=table.name,
+        )
     for what, columns in (
         ("keys", keys),
         ("partition_cols", declaration.partition_cols),
@@ -150,6 +161,12 @@ def _check_columns(table: Table, schema: StructType) -> None:
             )
     if declaration.partition_cols and len(declaration.partition_cols) == len(schema.names):
         raise DatasetError("every column is a partition column; keep one.", dataset=table.name)
+
+
+def _is_reserved(name: str, table: Table) -> bool:
+    folded = name.lower()
+    # Of a table that keeps its rows we ask which file a row is in: `_metadata.file_path`.
+    return folded.startswith(RESERVED_NAME_PREFIX) or (table.keeps_rows and folded == "_metadata")
 
 
 def _spelled(columns: Sequence[str], schema: StructType) -> tuple[str, ...]:

@@ -47,8 +47,11 @@ def test_it_changes_with_whatever_decides_rows_schema_or_layout(changed: dict[st
     assert sql(**changed) != sql()
 
 
-@pytest.mark.parametrize("changed", [{"owners": ["a@b.c"]}, {"tags": {"a": "1"}}, {"group": "g"}])
-def test_owners_tags_and_groups_decide_nothing(changed: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "changed",
+    [{"owners": ["a@b.c"]}, {"tags": {"a": "1"}}, {"group": "g"}, {"schema_drift": "fail"}],
+)
+def test_owners_tags_groups_and_the_drift_policy_decide_no_rows(changed: dict[str, Any]) -> None:
     assert sql(**changed) == sql()
 
 

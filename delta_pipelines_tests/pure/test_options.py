@@ -87,6 +87,8 @@ WRONG = [
     ("tags", {"a": 1}),
     ("spark_conf", {"a": 1}),
     ("inputs", {"a": 1}),
+    ("schema_drift", "ignore"),
+    ("schema_drift", ["fail"]),
 ]
 
 
@@ -104,6 +106,17 @@ def test_every_option_is_checked_and_the_place_is_told(option: str, value: objec
     assert problem.location is not None
     assert problem.location.file == __file__
     assert p.declarations == ()
+
+
+def test_a_schema_drift_policy_is_one_of_three_and_evolve_by_default() -> None:
+    p = pipeline()
+    p.materialized_view("a", "SELECT 1 AS n")
+    p.upsert("b", "SELECT 1 AS n", keys=["n"], schema_drift="add_columns")
+    assert [d.schema_drift for d in p.declarations] == ["evolve", "add_columns"]
+    with pytest.raises(dp.DeclarationError, match="'evolve', 'add_columns', 'fail'"):
+        p.materialized_view("c", "SELECT 1 AS n", schema_drift="Fail")
+    with pytest.raises(dp.DeclarationError, match="no option 'schema_drift'"):
+        p.view("d", "SELECT 1 AS n", schema_drift="fail")
 
 
 def test_keys_are_checked_and_the_place_is_told() -> None:
