@@ -158,5 +158,6 @@ def _whole_numbers(metrics: dict[str, str]) -> dict[str, int]:
 
 
 def _table_id(rows: DataFrame) -> str:
-    plan = rows._jdf.queryExecution().analyzed()
-    return str(plan.relation().location().metadata().id())
+    # The relation is not always on top: Spark pads CHAR columns in a projection over it.
+    leaf = rows._jdf.queryExecution().analyzed().collectLeaves().head()
+    return str(leaf.relation().location().metadata().id())

@@ -1,6 +1,6 @@
 """What a table is to be after a refresh: schema, layout, properties, comment. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql.types import MapType, StructType
 
@@ -14,6 +14,7 @@ from delta_pipelines.graph.validate import RESERVED_NAME_PREFIX
 from delta_pipelines.planning.drift import check_drift
 from delta_pipelines.planning.kept_schema import Refused, evolved_schema, nullable_schema
 from delta_pipelines.planning.ownership import owner, target_comment, target_properties
+from delta_pipelines.planning.table_rules import broken_constraints
 
 
 def table_definition(
@@ -44,16 +45,19 @@ def table_definition(
         _check_owner(table, base, pipeline)
     schema = wanted if base is None or is_full_refresh else _evolved(table, base, wanted)
     current = base.properties if base else {}
+    properties = target_properties(
+        current,
+        declaration.table_properties,
+        pipeline=pipeline,
+        owns_comment=declaration.comment is not None,
+    )
+    if base is not None:
+        _check_constraints(table, base, properties, schema)
     return TableDefinition(
         schema=schema,
         partition_columns=_spelled(declaration.partition_cols, schema),
         cluster_columns=_spelled(declaration.cluster_by, schema),
-        properties=target_properties(
-            current,
-            declaration.table_properties,
-            pipeline=pipeline,
-            owns_comment=declaration.comment is not None,
-        ),
+        properties=properties,
         comment=target_comment(current, base.comment if base else None, declaration.comment),
     )
 
@@ -90,6 +94,14 @@ def _evolved(table: Table, base: TableState, wanted: StructType) -> StructType:
             f"table {base.identifier}: {reasons} {_ways_out(table)}", dataset=table.name
         ) from refused
     return schema
+
+
+def _check_constraints(
+    table: Table, base: TableState, properties: Mapping[str, str], schema: StructType
+) -> None:
+    broken = broken_constraints(properties, base.schema, schema)
+    if broken:
+        raise SchemaChangeError(f"table {base.identifier}: {' '.join(broken)}", dataset=table.name)
 
 
 def _ways_out(table: Table) -> str:

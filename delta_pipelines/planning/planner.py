@@ -31,6 +31,7 @@ from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
 from delta_pipelines.planning.storage import default_storage
+from delta_pipelines.planning.table_rules import rule_notes
 from delta_pipelines.planning.tables import Tables
 from delta_pipelines.planning.upsert_expressions import check_upsert_expressions
 from delta_pipelines.planning.view_definition import is_published, unnamed_columns, view_changes
@@ -162,7 +163,7 @@ class _Planner:
             layout_change=layout_change(base, definition) if base else None,
             comment_change=(base.comment, definition.comment) if base and changed_comment else None,
             inputs=inputs,
-            notes=(*_adopted(base), *advice(inputs), *notes),
+            notes=(*_adopted(base), *_rules(base, definition), *advice(inputs), *notes),
         )
 
     def _check_streams(
@@ -309,6 +310,10 @@ def _adopted(base: TableState | None) -> tuple[str, ...]:
     if base is None or owner(base.properties) is not None:
         return ()
     return ("the table was made by somebody else; this pipeline takes it over",)
+
+
+def _rules(base: TableState | None, definition: TableDefinition) -> tuple[str, ...]:
+    return rule_notes(base.schema, definition.schema) if base else ()
 
 
 def _skipped(dataset: Table | View, reason: str) -> DatasetPlan:

@@ -1,0 +1,106 @@
+"""Rules that somebody put on a table: CHECK constraints, generated columns, lengths. Pure.
+
+A refresh keeps them where it can, and Delta enforces them. What a schema change would break is
+refused or told; it never goes without a word.
+"""
+
+from collections.abc import Mapping
+
+import sqlglot
+from pyspark.sql.types import StructField, StructType
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from delta_pipelines.delta.evolution import column_named
+from delta_pipelines.planning.kept_schema import Refused, evolved_schema
+
+_CONSTRAINT = "delta.constraints."
+_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def broken_constraints(
+    properties: Mapping[str, str], current: StructType, target: StructType
+) -> list[str]:
+    """CHECK constraints that read a column which goes, or which gets a type that holds less.
+
+    Delta reads a missing column as NULL there, so the constraint would refuse every row, or none.
+
+    Args:
+        properties: The table's properties after the refresh.
+        current: The columns that it has.
+        target: The columns that it is to have.
+
+    Returns:
+        One sentence per constraint, with what to do.
+    """
+    told = []
+    for key, text in properties.items():
+        if not key.startswith(_CONSTRAINT):
+            continue
+        name = key.removeprefix(_CONSTRAINT)
+        lost = [c for c in _columns_read(text) if _loses(c, current, target)]
+        if lost:
+            told.append(
+                f"CHECK constraint {name} ({text}) reads {', '.join(lost)}, which this refresh "
+                f"drops or gives another type: drop the constraint (ALTER TABLE ... DROP "
+                f"CONSTRAINT {name}), or let the query keep the column."
+            )
+    return told
+
+
+def rule_notes(current: StructType, target: StructType) -> tuple[str, ...]:
+    """What becomes of generated columns, identities, defaults and lengths, as sentences.
+
+    Args:
+        current: The columns that the table has, with their metadata.
+        target: The columns that it is to have.
+    """
+    told = []
+    for column in current.fields:
+        now = column_named(target, column.name)
+        stays = now is not None and now.dataType == column.dataType
+        for rule in _rules(column):
+            if not stays:
+                told.append(f"column {column.name} is no longer {rule}: it is dropped or retyped")
+        length = column.metadata.get(_LENGTH)
+        if length and stays:
+            told.append(
+                f"column {column.name} is {length} by somebody's declaration: Delta refuses longer "
+                f"values, and pads shorter ones of a char"
+            )
+    return tuple(told)
+
+
+def _rules(column: StructField) -> list[str]:
+    metadata, rules = column.metadata, []
+    if "delta.generationExpression" in metadata:
+        rules.append(f"generated as {metadata['delta.generationExpression']}")
+    if any(key.startswith("delta.identity.") for key in metadata):
+        rules.append("an identity column")
+    if "CURRENT_DEFAULT" in metadata:
+        rules.append(f"defaulted to {metadata['CURRENT_DEFAULT']}")
+    if _LENGTH in metadata:
+        rules.append(str(metadata[_LENGTH]))
+    return rules
+
+
+def _columns_read(condition: str) -> list[str]:
+    try:
+        parsed = sqlglot.parse_one(condition, dialect="spark")
+    except SqlglotError:
+        return []
+    return sorted({column.parts[0].name for column in parsed.find_all(exp.Column)})
+
+
+def _loses(name: str, current: StructType, target: StructType) -> bool:
+    before, after = column_named(current, name), column_named(target, name)
+    if before is None:
+        return False
+    if after is None:
+        return True
+    renamed = StructField(before.name, after.dataType, True)
+    try:
+        evolved_schema(StructType([before]), StructType([renamed]))
+    except Refused:
+        return True
+    return False
