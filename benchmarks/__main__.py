@@ -1,0 +1,27 @@
+"""`python -m benchmarks small_tables streaming ... [--rounds N] [--json FILE]`: prints ratios."""
+
+import argparse
+import importlib
+from pathlib import Path
+
+from benchmarks.timing import report
+
+NAMES = ("small_tables", "small_views", "streaming", "scaling")
+
+
+def main() -> None:
+    """Run benchmarks by name."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*NAMES, []], default=list(NAMES))
+    parser.add_argument("--rounds", type=int, help="rounds that count (default: each one's own)")
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    options = parser.parse_args()
+    contests = []
+    for name in options.names or NAMES:
+        module = importlib.import_module(f"benchmarks.{name}")
+        contests += module.run() if options.rounds is None else module.run(options.rounds)
+    report(contests, options.json)
+
+
+if __name__ == "__main__":
+    main()

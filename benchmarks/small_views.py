@@ -1,0 +1,128 @@
+"""Ten small materialized views, five of which read another: whole cold processes, ours and SDP's.
+
+Spark's declarative pipelines (`spark-pipelines run`) get the same queries, with their tables in
+Spark's default format and in Delta. A process starts, makes ten tables in a new warehouse, ends.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.timing import Contest, alternate
+from delta_pipelines.session_config import spark_config
+
+VIEWS = 10
+OURS = """
+import delta_pipelines as dp
+
+views = dp.Pipeline("views", schema="bench")
+for n in range(5):
+    views.materialized_view(
+        f"base{n}", f"SELECT id, id * {n + 1} AS amount, id % 7 AS kind FROM range(1000)"
+    )
+    views.materialized_view(
+        f"sum{n}", f"SELECT kind, sum(amount) AS total FROM base{n} GROUP BY kind"
+    )
+if __name__ == "__main__":
+    result = views.run(dp.get_session("warehouse", config={"spark.ui.enabled": "false"}))
+    assert len(result.results) == 10 and result.success
+"""
+THEIRS = """
+from pyspark import pipelines as sdp
+from pyspark.sql import SparkSession
+
+spark = SparkSession.active()
+
+
+def base(n):
+    @sdp.materialized_view(name=f"base{n}"FORMAT)
+    def query():
+        return spark.sql(f"SELECT id, id * {n + 1} AS amount, id % 7 AS kind FROM range(1000)")
+
+
+def total(n):
+    @sdp.materialized_view(name=f"sum{n}"FORMAT)
+    def query():
+        return spark.sql(f"SELECT kind, sum(amount) AS total FROM base{n} GROUP BY kind")
+
+
+for n in range(5):
+    base(n)
+    total(n)
+"""
+
+
+def run(rounds: int = 5) -> list[Contest]:
+    """Time all three, alternately.
+
+    Args:
+        rounds: Rounds that count.
+    """
+    ways: dict[str, Callable[[int], object]] = {
+        "delta_pipelines": lambda _: _ours(),
+        "spark-pipelines (default format)": lambda _: _theirs(delta=False),
+        "spark-pipelines (Delta)": lambda _: _theirs(delta=True),
+    }
+    seconds = alternate(ways, rounds=rounds, warm_up=1)
+    return [
+        Contest(
+            "10 small views, cold process",
+            {"delta_pipelines": seconds["delta_pipelines"], name: seconds[name]},
+            name,
+            {"delta_pipelines": 0.7},
+        )
+        for name in list(ways)[1:]
+    ]
+
+
+def _ours() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "views.py").write_text(OURS)
+        _checked([sys.executable, "views.py"], Path(folder))
+
+
+def _theirs(*, delta: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "views.py").write_text(THEIRS.replace("FORMAT", ', format="delta"' * delta))
+        settings = {"spark.sql.warehouse.dir": f"{folder}/warehouse", "spark.ui.enabled": "false"}
+        if delta:
+            ours = spark_config(f"{folder}/warehouse")
+            wanted = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog.spark_catalog")
+            settings |= {key: ours[key] for key in wanted if key in ours}
+        lines = "".join(f'  {key}: "{value}"\n' for key, value in settings.items())
+        (root / "spark-pipeline.yml").write_text(
+            textwrap.dedent(f"""\
+            name: views
+            storage: file://{folder}/storage
+            database: default
+            libraries:
+              - glob:
+                  include: views.py
+            configuration:
+            """)
+            + lines
+        )
+        command = [str(Path(sys.executable).parent / "spark-pipelines"), "run"]
+        for key, value in settings.items():
+            command += ["--conf", f"{key}={value}"]
+        _checked(command, root)
+
+
+def _checked(command: list[str], folder: Path) -> None:
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    package = str(Path(__file__).resolve().parents[1])
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [package, *filter(None, [environment.get("PYTHONPATH")])]
+    )
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    made = list((folder / "warehouse").rglob("base4"))
+    if done.returncode or not made:
+        raise RuntimeError(f"{command[0]} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
