@@ -19,10 +19,12 @@ from delta_pipelines.terminal.results import STYLES
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-_DOING = {
+STEP_WORDS = {
     Step.ANALYSE: "analysing",
     Step.BEGIN: "reading the table's log",
     Step.DEFINE: "defining",
+    Step.STREAM: "starting its stream",
+    Step.BATCH: "reading a micro-batch",
     Step.WRITE: "writing rows",
     Step.MERGE: "merging",
     Step.COMMIT: "committing",
@@ -86,7 +88,7 @@ class Progress:
         with self._lock:
             name = dataset.replace("`", "")
             _, started = self._steps.get(name, ("", time.monotonic()))
-            self._steps[name] = (_DOING[step], started)
+            self._steps[name] = (STEP_WORDS[step], started)
 
     def _render(self) -> RenderableType:
         grid = Table.grid(padding=(0, 2))

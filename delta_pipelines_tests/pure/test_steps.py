@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from delta_pipelines.steps import Step, observing, reached
+from delta_pipelines.terminal.progress import STEP_WORDS
 
 
 def test_a_listener_hears_steps_only_while_it_listens() -> None:
@@ -65,3 +66,7 @@ def test_steps_of_other_threads_are_heard() -> None:
 def test_steps_have_names_of_their_own() -> None:
     assert len({step.value for step in Step}) == len(Step)
     assert Step("commit") is Step.COMMIT
+
+
+def test_every_step_has_its_words_in_the_terminal() -> None:
+    assert set(STEP_WORDS) == set(Step)
