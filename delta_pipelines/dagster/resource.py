@@ -39,6 +39,12 @@ class DeltaPipelineResource(LazyPySparkResource):
         default=None,
         description="Folder of the tables and of the catalog. Needed unless `pyspark` is given.",
     )
+    catalog: str | None = Field(
+        default=None,
+        description="PostgreSQL database to keep the catalog in, for several processes at once: "
+        "`postgresql://user@host:port/database`. The password is read from the environment "
+        "variable DELTA_PIPELINES_CATALOG_PASSWORD; or give the whole address as a `dg.EnvVar`.",
+    )
     spark_config: dict[str, Any] = Field(
         default={}, description="Further Spark settings, flat or nested; they win."
     )
@@ -114,7 +120,10 @@ class DeltaPipelineResource(LazyPySparkResource):
                 "DeltaPipelineResource(warehouse=...) to have a session made."
             )
         return get_session(
-            self.warehouse, app_name=self.app_name, config=flat_settings(self.spark_config)
+            self.warehouse,
+            catalog=self.catalog,
+            app_name=self.app_name,
+            config=flat_settings(self.spark_config),
         )
 
 
