@@ -1,7 +1,7 @@
 """`Pipeline`: the decorators that record declarations, and the doors to plan and run them."""
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from typing_extensions import Unpack
 
@@ -287,6 +287,7 @@ class Pipeline:
         strict: bool = False,
         raise_on_error: bool = True,
         max_concurrency: int = 4,
+        lease_timeout: float = 600.0,
     ) -> "RunResult":
         """Plan and run: create, alter, refresh and merge tables, publish views.
 
@@ -300,6 +301,7 @@ class Pipeline:
             strict: Run nothing at all when one dataset cannot be planned.
             raise_on_error: Raise when a dataset failed; False returns the result all the same.
             max_concurrency: Datasets worked on at once.
+            lease_timeout: Seconds that a dataset waits at most for another run that works on it.
 
         Returns:
             One result per selected dataset.
@@ -322,6 +324,7 @@ class Pipeline:
             strict=strict,
             raise_on_error=raise_on_error,
             max_concurrency=max_concurrency,
+            lease_timeout=lease_timeout,
         )
 
     def stream(
@@ -332,6 +335,7 @@ class Pipeline:
         run_id: str | None = None,
         force: bool = False,
         max_concurrency: int = 4,
+        lease_timeout: float = 600.0,
     ) -> "Generator[DatasetResult, None, None]":
         """Run a plan and give each dataset's result as the dataset ends.
 
@@ -343,13 +347,12 @@ class Pipeline:
             run_id: Stands in every commit's user metadata; made up when None.
             force: Refresh even what a refresh would leave as it is.
             max_concurrency: Datasets worked on at once.
+            lease_timeout: Seconds that a dataset waits at most for another run that works on it.
         """
         from delta_pipelines.flows.execution import Execution
 
-        execution = Execution(
-            plan, spark, run_id=run_id, force=force, max_concurrency=max_concurrency
-        )
-        return execution.results()
+        limits: Any = {"max_concurrency": max_concurrency, "lease_timeout": lease_timeout}
+        return Execution(plan, spark, run_id=run_id, force=force, **limits).results()
 
     def _declare(
         self,

@@ -52,6 +52,11 @@ class DeltaPipelineResource(LazyPySparkResource):
     max_concurrency: int = Field(
         default=4, gt=0, description="Datasets that one run works on at once."
     )
+    lease_timeout: float = Field(
+        default=600.0,
+        ge=0,
+        description="Seconds that a dataset waits at most for another run that works on it.",
+    )
     pyspark: dg.ResourceDependency[Any] = Field(
         default=None,  # type: ignore[arg-type]
         description="A resource with a `spark_session`, such as a PySparkResource or "
@@ -86,7 +91,12 @@ class DeltaPipelineResource(LazyPySparkResource):
         """
         with forwarded(context.log):
             try:
-                events = run_step(context, self.spark_session, max_concurrency=self.max_concurrency)
+                events = run_step(
+                    context,
+                    self.spark_session,
+                    max_concurrency=self.max_concurrency,
+                    lease_timeout=self.lease_timeout,
+                )
                 with closing(events) as running:
                     yield from running
             except PipelineError as error:

@@ -138,6 +138,7 @@ class Plan:
         datasets: One entry per selected table and view, every one after what it reads.
         pins: The tables that stay as they are during the run, each at the version that is read.
         blocked: Tables whose full refresh `pipelines.reset.allowed` turned into a refresh.
+        full: Tables that are refreshed fully.
     """
 
     pipeline: str
@@ -145,6 +146,7 @@ class Plan:
     datasets: NamedSequence[DatasetPlan] = field(repr=False)
     pins: Mapping[Identifier, TableState] = field(default_factory=dict, repr=False)
     blocked: frozenset[Identifier] = frozenset()
+    full: frozenset[Identifier] = frozenset()
 
     @property
     def errors(self) -> tuple[Problem, ...]:

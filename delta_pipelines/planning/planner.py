@@ -48,6 +48,19 @@ def make_plan(pipeline: "Pipeline", spark: "SparkSession", selection: Selection)
     return _Planner(pipeline.name, graph, spark, refresh_set(graph, selection)).plan()
 
 
+def plan_anew(plan: Plan, spark: "SparkSession", identifier: Identifier) -> DatasetPlan:
+    """Plan one dataset again, when another run may have changed its table since.
+
+    Args:
+        plan: What the run carries out.
+        spark: The session.
+        identifier: The dataset.
+    """
+    [dataset] = [asset for asset in plan.graph.assets if asset.identifier == identifier]
+    chosen = RefreshSet(selected=(dataset,), full=plan.full, blocked=plan.blocked)
+    return _Planner(plan.pipeline, plan.graph, spark, chosen).plan().datasets[0]
+
+
 class _Planner:
     def __init__(
         self, pipeline: str, graph: Graph, spark: "SparkSession", chosen: RefreshSet
@@ -78,6 +91,7 @@ class _Planner:
             datasets=NamedSequence(datasets),
             pins=self._tables.pins,
             blocked=self._chosen.blocked,
+            full=self._chosen.full,
         )
 
     def _look_at_tables(self) -> None:
