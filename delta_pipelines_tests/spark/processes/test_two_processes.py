@@ -16,7 +16,7 @@ from delta_pipelines_tests.history import Operation, problems, read_log
 from delta_pipelines_tests.postgres import PASSWORD, PostgresServer, postgres_server
 from delta_pipelines_tests.workers import Worker, wait_for
 
-ROUNDS = 10
+ROUNDS = 6
 SOAK_ROUNDS = 50
 
 PREAMBLE = """
