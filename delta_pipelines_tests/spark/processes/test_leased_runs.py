@@ -83,9 +83,9 @@ def test_an_interrupted_run_stops_waiting_and_lets_its_own_leases_go(spark, sche
 def test_what_was_asked_for_is_still_done_after_waiting(spark, schema, full) -> None:
     """The table is made and changed by the other run while this one, planned before, waits."""
     other = scratch(schema)
-    other.upsert("t", "SELECT 1 AS id, 'x' AS v", keys=["id"])
+    other.upsert("t", "SELECT 1 AS id", keys=["id"])
     pipeline = scratch(schema)
-    pipeline.upsert("t", "SELECT 2 AS id", keys=["id"])
+    pipeline.upsert("t", "SELECT 2 AS id, 'x' AS v", keys=["id"])
     plan = pipeline.plan(spark, full_refresh=["t"] if full else [])
     found = []
     with lease_on(spark, Identifier(None, schema, "t"), run_id="other"):
