@@ -113,7 +113,7 @@ def test_a_server_that_is_not_there_is_told_at_once() -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     nobody = PostgresCatalog("127.0.0.1", "m", "etl", port=port)
-    with pytest.raises(CatalogServerError, match="cannot be reached .*: start it") as caught:
+    with pytest.raises(CatalogServerError, match=r"cannot be reached .*: start it") as caught:
         check_reachable(nobody)
     assert caught.value.transient
 
