@@ -27,6 +27,13 @@ target_argument = click.argument("target")
 warehouse_option = click.option(
     "--warehouse", default="./warehouse", show_default=True, help="Folder of tables and catalog."
 )
+catalog_option = click.option(
+    "--catalog",
+    envvar="DELTA_PIPELINES_CATALOG",
+    metavar="URL",
+    help="PostgreSQL database to keep the catalog in: postgresql://user@host:port/database. Leave "
+    "the password to the environment variable DELTA_PIPELINES_CATALOG_PASSWORD.",
+)
 full_refresh_option = click.option(
     "--full-refresh", multiple=True, metavar="NAME", help="Wipe and compute anew; repeatable."
 )
@@ -67,6 +74,7 @@ def validate(target: str) -> None:
 @cli.command()
 @target_argument
 @warehouse_option
+@catalog_option
 @refresh_option
 @full_refresh_option
 @full_refresh_all_option
@@ -74,6 +82,7 @@ def validate(target: str) -> None:
 def plan(
     target: str,
     warehouse: str,
+    catalog: str | None,
     refresh: tuple[str, ...],
     full_refresh: tuple[str, ...],
     full_refresh_all: bool,
@@ -83,7 +92,7 @@ def plan(
     from delta_pipelines.terminal.plans import plan_text
 
     made = load_pipeline(target).plan(
-        session(warehouse),
+        session(warehouse, catalog),
         refresh=refresh or None,
         full_refresh=full_refresh,
         full_refresh_all=full_refresh_all,
@@ -99,12 +108,14 @@ def plan(
 @cli.command()
 @target_argument
 @warehouse_option
+@catalog_option
 @refresh_option
 @full_refresh_option
 @full_refresh_all_option
 def run(
     target: str,
     warehouse: str,
+    catalog: str | None,
     refresh: tuple[str, ...],
     full_refresh: tuple[str, ...],
     full_refresh_all: bool,
@@ -114,7 +125,7 @@ def run(
 
     well = run_in_terminal(
         load_pipeline(target),
-        session(warehouse),
+        session(warehouse, catalog),
         console,
         refresh=refresh or None,
         full_refresh=full_refresh,
@@ -128,13 +139,14 @@ def run(
 @target_argument
 @click.argument("dataset")
 @warehouse_option
+@catalog_option
 @click.option("--limit", default=10, show_default=True, help="How many commits.")
-def history(target: str, dataset: str, warehouse: str, limit: int) -> None:
+def history(target: str, dataset: str, warehouse: str, catalog: str | None, limit: int) -> None:
     """Show a table's last commits: what they did, how many rows, which run."""
     from delta_pipelines.terminal.history import history_table
 
     found = load_pipeline(target).graph().find(dataset)
-    console.print(history_table(session(warehouse), found.identifier, limit))
+    console.print(history_table(session(warehouse, catalog), found.identifier, limit))
 
 
 def load_pipeline(target: str) -> Pipeline:
@@ -179,12 +191,12 @@ def _loaded(path: Path) -> ModuleType:
     return module
 
 
-def session(warehouse: str) -> "SparkSession":
+def session(warehouse: str, catalog: str | None = None) -> "SparkSession":
     """The session on a warehouse, with a line that says so while it starts."""
     from delta_pipelines.session import get_session
 
     with errors.status(f"starting Spark on {warehouse} ..."):
-        return get_session(warehouse)
+        return get_session(warehouse, catalog=catalog)
 
 
 def main() -> None:

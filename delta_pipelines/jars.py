@@ -1,7 +1,7 @@
 """Which jars a session needs, and whether Ivy has them already."""
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,11 +86,12 @@ def default_ivy_home() -> Path:
     return Path.home() / ".ivy2.5.2"
 
 
-def cached_delta_jars(ivy_home: Path) -> tuple[Path, ...] | None:
+def cached_delta_jars(ivy_home: Path, also: Sequence[Jar] = ()) -> tuple[Path, ...] | None:
     """Find Delta's jars among those that Ivy has downloaded.
 
     Args:
         ivy_home: Ivy's folder, the value of `spark.jars.ivy`.
+        also: Further jars that are needed.
 
     Returns:
         The jars' paths; None when one is missing or was cut off while it was written.
@@ -99,11 +100,13 @@ def cached_delta_jars(ivy_home: Path) -> tuple[Path, ...] | None:
         >>> cached_delta_jars(Path("no-such-folder")) is None
         True
     """
-    paths = tuple(ivy_home / "jars" / jar.file_name for jar in DELTA_JARS)
+    paths = tuple(ivy_home / "jars" / jar.file_name for jar in (*DELTA_JARS, *also))
     return paths if all(zipfile.is_zipfile(path) for path in paths) else None
 
 
-def jar_settings(extra: Mapping[str, str]) -> dict[str, str]:
+def jar_settings(
+    extra: Mapping[str, str], *, also: Sequence[Jar] = (), also_excludes: Sequence[str] = ()
+) -> dict[str, str]:
     """Decide how a session gets Delta's jars, beside the jars that the user asked for.
 
     Cached jars are handed over as files, which spares each start an Ivy resolution. The
@@ -113,6 +116,8 @@ def jar_settings(extra: Mapping[str, str]) -> dict[str, str]:
     Args:
         extra: The user's own settings; `spark.jars`, `spark.jars.packages`, `spark.jars.excludes`
             and `spark.jars.ivy` are read. Jars of Delta among them are left as they are.
+        also: Further jars that the session needs: the driver of its catalog's database.
+        also_excludes: What these jars would bring along and nobody needs, as `group:module`.
 
     Returns:
         Settings that replace the user's entries of the same names; empty when the user brings
@@ -124,17 +129,20 @@ def jar_settings(extra: Mapping[str, str]) -> dict[str, str]:
     """
     jars = entries(extra.get("spark.jars"))
     packages = entries(extra.get("spark.jars.packages"))
-    if any(DELTA.module in entry for entry in (*jars, *packages)):
-        return {}
+    given = (*jars, *packages)
+    also = [jar for jar in also if not any(jar.module in entry for entry in given)]
+    if any(DELTA.module in entry for entry in given):
+        added = [*packages, *(jar.coordinates for jar in also)]
+        return {"spark.jars.packages": ",".join(added)} if also else {}
     ivy_home = Path(extra.get("spark.jars.ivy") or default_ivy_home()).expanduser().absolute()
-    cached = cached_delta_jars(ivy_home)
+    cached = cached_delta_jars(ivy_home, also)
     if cached is not None and "," not in str(ivy_home):
         return {"spark.jars": ",".join([*jars, *map(str, cached)])}
-    excludes = [*entries(extra.get("spark.jars.excludes")), *SHIPPED_BY_SPARK]
+    excludes = [*entries(extra.get("spark.jars.excludes")), *SHIPPED_BY_SPARK, *also_excludes]
     if not packages:
         excludes += UNUSED_BY_DELTA
     return {
-        "spark.jars.packages": ",".join([*packages, DELTA.coordinates]),
+        "spark.jars.packages": ",".join([*packages, *(jar.coordinates for jar in (*also, DELTA))]),
         "spark.jars.excludes": ",".join(excludes),
         # Java's idea of the home folder may differ from Python's (HOME is not what it asks).
         "spark.jars.ivy": str(ivy_home),

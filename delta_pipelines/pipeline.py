@@ -113,6 +113,7 @@ class Pipeline(DeclaresDatasets):
         strict: bool = False,
         raise_on_error: bool = True,
         max_concurrency: int = 4,
+        lease_timeout: float = 600.0,
     ) -> "RunResult":
         """Plan and run: create, alter, refresh and merge tables, publish views.
 
@@ -128,6 +129,7 @@ class Pipeline(DeclaresDatasets):
             strict: Run nothing at all when one dataset cannot be planned.
             raise_on_error: Raise when a dataset failed; False returns the result all the same.
             max_concurrency: Datasets worked on at once.
+            lease_timeout: Seconds that a dataset waits at most for another run that works on it.
 
         Returns:
             One result per selected dataset.
@@ -154,6 +156,7 @@ class Pipeline(DeclaresDatasets):
             strict=strict,
             raise_on_error=raise_on_error,
             max_concurrency=max_concurrency,
+            lease_timeout=lease_timeout,
         )
 
     def stream(
@@ -164,6 +167,7 @@ class Pipeline(DeclaresDatasets):
         run_id: str | None = None,
         force: bool = False,
         max_concurrency: int = 4,
+        lease_timeout: float = 600.0,
     ) -> "Generator[DatasetResult, None, None]":
         """Run a plan and give each dataset's result as the dataset ends.
 
@@ -175,10 +179,16 @@ class Pipeline(DeclaresDatasets):
             run_id: Stands in every commit's user metadata; made up when None.
             force: Refresh even what a refresh would leave as it is.
             max_concurrency: Datasets worked on at once.
+            lease_timeout: Seconds that a dataset waits at most for another run that works on it.
         """
         from delta_pipelines.flows.execution import Execution
 
         execution = Execution(
-            plan, spark, run_id=run_id, force=force, max_concurrency=max_concurrency
+            plan,
+            spark,
+            run_id=run_id,
+            force=force,
+            max_concurrency=max_concurrency,
+            lease_timeout=lease_timeout,
         )
         return execution.results()

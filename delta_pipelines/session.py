@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,12 @@ from typing import TYPE_CHECKING
 from delta_pipelines.catalog_lock import CatalogLock, CatalogLockedError
 from delta_pipelines.errors import SessionError
 from delta_pipelines.java import check_java, java_problem
+from delta_pipelines.postgres_catalog import (
+    Catalog,
+    CatalogServerError,
+    PostgresCatalog,
+    check_reachable,
+)
 from delta_pipelines.session_config import (
     delta_problem,
     derby_database,
@@ -42,6 +49,7 @@ class _Live:
     config: Mapping[str, str]
     lock: CatalogLock | None
     pid: int
+    catalog: PostgresCatalog | None = None
 
 
 _guard = threading.RLock()
@@ -51,6 +59,7 @@ _live: _Live | None = None
 def get_session(
     warehouse: str | Path = "./warehouse",
     *,
+    catalog: Catalog | None = None,
     app_name: str = "delta_pipelines",
     config: Mapping[str, str] | None = None,
     lock_timeout: float | None = LOCK_TIMEOUT,
@@ -59,10 +68,14 @@ def get_session(
 
     With the embedded catalog one process at a time may use a warehouse: the call waits for the
     process that has it and logs for whom it waits. The session's `stop()` ends the JVM too and
-    lets the next process in, as does the end of this process, however it ends.
+    lets the next process in, as does the end of this process, however it ends. With a catalog on
+    PostgreSQL any number of processes use a warehouse at once.
 
     Args:
         warehouse: Folder of the tables and of the catalog; made when missing.
+        catalog: A PostgreSQL database to keep the catalog in instead, as
+            `postgresql://user@host:port/database` or a `PostgresCatalog`; the password is best
+            left to the environment variable `DELTA_PIPELINES_CATALOG_PASSWORD`.
         app_name: Name that Spark's UI shows.
         config: Further Spark settings, which win (see `spark_config`).
         lock_timeout: Seconds to wait for the catalog at most; 0 tries once, None waits without
@@ -73,6 +86,7 @@ def get_session(
 
     Raises:
         CatalogLockedError: Another process kept the catalog for the whole time; names it.
+        CatalogServerError: The catalog's server is not there, or lets this user not in.
         SessionError: Java is unfit, another session is live, or Spark did not start.
 
     Example:
@@ -84,27 +98,30 @@ def get_session(
 
     requested = dict(config or {})
     location = warehouse_location(warehouse)
+    server = PostgresCatalog.of(catalog).with_secret() if catalog is not None else None
     with _guard:
         if _live is not None and _is_active(_live) and not jvm_has_ended():
-            return _reuse(_live, location, requested)
+            return _reuse(_live, location, requested, server)
         _refuse_foreign_session()
         stop_session()
         end_jvm()  # of a session that was stopped: it would ignore the Java options and the jars
         extra = {"spark.app.name": app_name, **requested}
-        complete = spark_config(warehouse, extra=extra)
+        complete = spark_config(warehouse, extra=extra, catalog=server)
         check_java()
+        if server is not None:
+            check_reachable(server)
         database = derby_database(complete)
         lock = CatalogLock(database) if database else None
         if lock:
             lock.acquire(lock_timeout)
         try:
-            spark = _start(complete)
+            spark = _start(complete, server)
         except BaseException:
             end_jvm()
             if lock:
                 lock.release()
             raise
-        _live = _Live(spark, location, requested, complete, lock, os.getpid())
+        _live = _Live(spark, location, requested, complete, lock, os.getpid(), server)
         # `stop()` of the session itself must let the next process in, and only the end of the
         # JVM closes Derby.
         setattr(spark, "stop", partial(_stop, spark))  # noqa: B010
@@ -155,14 +172,21 @@ def check_session(spark: "SparkSession") -> None:
         raise SessionError(problem)
 
 
-def _reuse(live: _Live, location: str, requested: Mapping[str, str]) -> "SparkSession":
+def _reuse(
+    live: _Live, location: str, requested: Mapping[str, str], catalog: PostgresCatalog | None
+) -> "SparkSession":
     if location != live.warehouse:
         raise SessionError(
             f"A session over the warehouse {live.warehouse} is live in this process, and a "
             f"process has one: stop it (`spark.stop()`) before you ask for {location}, "
             "or use another process."
         )
-    complete = spark_config(location, extra=requested)
+    if catalog is not None and catalog != live.catalog:
+        raise SessionError(
+            f"The session over {location} is live with another catalog than {catalog.url}: stop "
+            "it (`spark.stop()`) first, or use another process."
+        )
+    complete = spark_config(location, extra=requested, catalog=live.catalog)
     differing = {
         key: complete[key]
         for key, value in requested.items()
@@ -203,7 +227,7 @@ def _refuse_foreign_session() -> None:
         )
 
 
-def _start(config: Mapping[str, str]) -> "SparkSession":
+def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     # The only way to tell PySpark's driver which Python its workers run; the setting
@@ -214,11 +238,24 @@ def _start(config: Mapping[str, str]) -> "SparkSession":
     for key, value in config.items():
         builder = builder.config(key, value)
     try:
-        spark = builder.getOrCreate()
-        spark.catalog.databaseExists("default")
+        with _catalog_open(config, catalog):
+            spark = builder.getOrCreate()
+            spark.catalog.databaseExists("default")
+    except CatalogServerError:
+        raise
     except Exception as error:
         raise _start_error(error, config) from error
     return spark
+
+
+def _catalog_open(
+    config: Mapping[str, str], catalog: PostgresCatalog | None
+) -> AbstractContextManager[None]:
+    if catalog is None:
+        return nullcontext()
+    from delta_pipelines.delta.metastore import opened_metastore
+
+    return opened_metastore(config, catalog)
 
 
 def _start_error(error: Exception, config: Mapping[str, str]) -> SessionError:

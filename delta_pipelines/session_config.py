@@ -9,11 +9,13 @@ from urllib.parse import unquote, urlsplit
 
 from delta_pipelines.errors import SessionError
 from delta_pipelines.jars import entries, jar_settings
+from delta_pipelines.postgres_catalog import DRIVER_EXCLUDES, DRIVER_JAR, PostgresCatalog
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 CONNECTION_URL = "spark.hadoop.javax.jdo.option.ConnectionURL"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+IMPLEMENTATION = "spark.sql.catalogImplementation"
 METASTORE_FOLDER = "_metastore"
 """Folder inside the warehouse; Spark takes no folder that starts with `_` for data."""
 
@@ -23,7 +25,10 @@ _LOG_SETTINGS = Path(__file__).with_name("session_log4j2.properties")
 
 
 def spark_config(
-    warehouse: str | Path, *, extra: Mapping[str, str] | None = None
+    warehouse: str | Path,
+    *,
+    extra: Mapping[str, str] | None = None,
+    catalog: PostgresCatalog | None = None,
 ) -> dict[str, str]:
     """Compose a session's configuration; nothing is read but the listing of Ivy's cache.
 
@@ -32,6 +37,7 @@ def spark_config(
         extra: The user's own Spark settings. They win, except that lists are combined: jars,
             packages, `spark.sql.extensions`, and `spark.driver.extraJavaOptions`, where the
             user's options come last and so win too.
+        catalog: A catalog on PostgreSQL instead of the embedded one; its password stays out.
 
     Returns:
         Spark settings by their full name.
@@ -50,7 +56,7 @@ def spark_config(
         "spark.app.name": "delta_pipelines",
         "spark.sql.warehouse.dir": location,
         "spark.sql.catalog.spark_catalog": CATALOG,
-        "spark.sql.catalogImplementation": "hive",
+        IMPLEMENTATION: "hive",
         # 200 and 50, their defaults, make small merges a quarter to a third slower.
         "spark.sql.shuffle.partitions": "8",
         "spark.databricks.delta.snapshotPartitions": "2",
@@ -61,7 +67,9 @@ def spark_config(
     if _is_local(extra.get("spark.master", config["spark.master"])):
         config |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     options = [] if _logs_by_own_settings(extra) else [_log_option()]
-    if CONNECTION_URL not in extra and extra.get("spark.sql.catalogImplementation") != "in-memory":
+    if catalog is not None:
+        config |= catalog.settings()
+    elif CONNECTION_URL not in extra and extra.get(IMPLEMENTATION) != "in-memory":
         folder = _metastore_folder(location)
         config[CONNECTION_URL] = f"jdbc:derby:;databaseName={folder}/derby;create=true"
         options += [
@@ -71,7 +79,7 @@ def spark_config(
     combined = {
         "spark.sql.extensions": _with_delta(extra.get("spark.sql.extensions")),
         JAVA_OPTIONS: " ".join([*options, extra.get(JAVA_OPTIONS, "")]).strip(),
-        **jar_settings(extra),
+        **_jars(extra, catalog),
     }
     return config | extra | combined
 
@@ -104,7 +112,7 @@ def derby_database(config: Mapping[str, str]) -> Path | None:
         >>> derby_database({"spark.sql.catalogImplementation": "in-memory"}) is None
         True
     """
-    if config.get("spark.sql.catalogImplementation") != "hive":
+    if config.get(IMPLEMENTATION) != "hive":
         return None
     match = _EMBEDDED_DERBY.match(config.get(CONNECTION_URL, ""))
     return Path(match["path"]).absolute() if match else None
@@ -135,6 +143,12 @@ def delta_problem(*, extensions: str, catalog: str) -> str | None:
     )
 
 
+def _jars(extra: Mapping[str, str], catalog: PostgresCatalog | None) -> dict[str, str]:
+    if catalog is None:
+        return jar_settings(extra)
+    return jar_settings(extra, also=(DRIVER_JAR,), also_excludes=DRIVER_EXCLUDES)
+
+
 def _is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
@@ -156,7 +170,8 @@ def _metastore_folder(location: str) -> str:
     if _REMOTE.match(location):
         raise SessionError(
             f"The catalog cannot live in the warehouse {location}, because its database (Derby) "
-            f"needs a local folder: name a metastore in `{CONNECTION_URL}`, "
+            f"needs a local folder: give the session a catalog on PostgreSQL "
+            f'(`catalog="postgresql://..."`), name a metastore in `{CONNECTION_URL}`, '
             "or set `spark.sql.catalogImplementation` to `in-memory`."
         )
     if any(character in location for character in ';"\\'):

@@ -30,7 +30,9 @@ def delta_pipeline_assets(
         pipeline: The pipeline; its graph is checked here, without a JVM.
         name: Name of the op; the pipeline's by default.
         translator: Changes keys, groups, descriptions and so on; an instance.
-        pool: Concurrency pool: with a limit of 1 only one run at a time works on the tables.
+        pool: Concurrency pool; the op's name by default. With a limit of 1 (in `dagster.yaml`:
+            `concurrency: {pools: {default_limit: 1}}`) a second run waits before it starts Spark.
+            Without a limit, which is Dagster's default, the runs take turns table by table.
         retry_policy: Runs the op again after a failure that a retry can help. Datasets that
             finished are not run again. The engine itself repeats conflicting commits, so that
             this is seldom needed.
@@ -57,7 +59,7 @@ def delta_pipeline_assets(
         specs=specs.assets,
         can_subset=True,
         config_schema=op_config_schema(op_name, specs.binding.graph),
-        pool=pool,
+        pool=pool or op_name,
         retry_policy=retry_policy,
         op_tags=op_tags,
         required_resource_keys=required_resource_keys,

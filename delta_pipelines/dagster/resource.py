@@ -39,12 +39,23 @@ class DeltaPipelineResource(LazyPySparkResource):
         default=None,
         description="Folder of the tables and of the catalog. Needed unless `pyspark` is given.",
     )
+    catalog: str | None = Field(
+        default=None,
+        description="PostgreSQL database to keep the catalog in, for several processes at once: "
+        "`postgresql://user@host:port/database`. The password is read from the environment "
+        "variable DELTA_PIPELINES_CATALOG_PASSWORD; or give the whole address as a `dg.EnvVar`.",
+    )
     spark_config: dict[str, Any] = Field(
         default={}, description="Further Spark settings, flat or nested; they win."
     )
     app_name: str = Field(default="delta_pipelines", description="Name that Spark's UI shows.")
     max_concurrency: int = Field(
         default=4, gt=0, description="Datasets that one run works on at once."
+    )
+    lease_timeout: float = Field(
+        default=600.0,
+        ge=0,
+        description="Seconds that a dataset waits at most for another run that works on it.",
     )
     pyspark: dg.ResourceDependency[Any] = Field(
         default=None,  # type: ignore[arg-type]
@@ -80,7 +91,12 @@ class DeltaPipelineResource(LazyPySparkResource):
         """
         with forwarded(context.log):
             try:
-                events = run_step(context, self.spark_session, max_concurrency=self.max_concurrency)
+                events = run_step(
+                    context,
+                    self.spark_session,
+                    max_concurrency=self.max_concurrency,
+                    lease_timeout=self.lease_timeout,
+                )
                 with closing(events) as running:
                     yield from running
             except PipelineError as error:
@@ -114,7 +130,10 @@ class DeltaPipelineResource(LazyPySparkResource):
                 "DeltaPipelineResource(warehouse=...) to have a session made."
             )
         return get_session(
-            self.warehouse, app_name=self.app_name, config=flat_settings(self.spark_config)
+            self.warehouse,
+            catalog=self.catalog,
+            app_name=self.app_name,
+            config=flat_settings(self.spark_config),
         )
 
 

@@ -22,7 +22,11 @@ from delta_pipelines.identifiers import Identifier
 
 
 def run_step(
-    context: dg.AssetExecutionContext, spark: SparkSession, *, max_concurrency: int
+    context: dg.AssetExecutionContext,
+    spark: SparkSession,
+    *,
+    max_concurrency: int,
+    lease_timeout: float,
 ) -> "Generator[dg.MaterializeResult[None], None, None]":
     """Run the selected datasets of a step's pipeline.
 
@@ -32,6 +36,7 @@ def run_step(
         context: The step's context.
         spark: A session with Delta.
         max_concurrency: Datasets worked on at once.
+        lease_timeout: Seconds that a dataset waits at most for another run that works on it.
 
     Yields:
         One materialization per dataset that is as it should be, as soon as it is.
@@ -64,6 +69,7 @@ def run_step(
         run_id=context.run.run_id,
         force=request.force,
         max_concurrency=max_concurrency,
+        lease_timeout=lease_timeout,
     )
     with closing(stream) as running:
         for result in running:

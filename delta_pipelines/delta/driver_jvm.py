@@ -43,6 +43,19 @@ def jvm_has_ended() -> bool:
     return process is not None and process.poll() is not None
 
 
+def jvm_pid() -> int | None:
+    """The process id of the JVM that PySpark started for this process, None when there is none.
+
+    Example:
+        >>> jvm_pid() is None
+        True
+    """
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    return None if process is None else int(process.pid)
+
+
 def end_jvm() -> None:
     """Stop Spark if it is active, and end its JVM; the next session starts a new one.
 

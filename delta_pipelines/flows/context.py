@@ -12,6 +12,7 @@ from delta_pipelines.delta.streams import read_stream
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.fingerprint import definition_hash
+from delta_pipelines.flows.lease import Lease
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
@@ -19,6 +20,7 @@ from delta_pipelines.planning.binding import Binder
 from delta_pipelines.planning.checkpoints import StreamSource
 from delta_pipelines.planning.kept_schema import nullable_schema
 from delta_pipelines.planning.plan import DatasetPlan, Plan
+from delta_pipelines.planning.planner import plan_anew
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.steps import Step, reached
 
@@ -86,6 +88,31 @@ class UpdateContext:
         self.run_id = run_id or uuid.uuid4().hex
         self.versions = RunVersions(plan.pins)
         self.cancelled = threading.Event()
+        self._anew: dict[Identifier, DatasetPlan] = {}
+        self._leases: dict[Identifier, Lease] = {}
+
+    def leased(
+        self, spark: "SparkSession", planned: DatasetPlan, lease: Lease | None
+    ) -> DatasetPlan:
+        """Note that a dataset's lease is held; plan anew when another run had it meanwhile.
+
+        Args:
+            spark: The session that planned.
+            planned: The dataset's plan.
+            lease: Its lease; None over Spark Connect.
+
+        Returns:
+            The plan to carry out.
+
+        Raises:
+            PipelineError: The dataset cannot be planned any more.
+        """
+        if lease is None:
+            return planned
+        self._leases[planned.identifier] = lease
+        if lease.waited:
+            self._anew[planned.identifier] = plan_anew(self.plan, spark, planned.identifier)
+        return self.planned(planned.identifier)
 
     def planned(self, identifier: Identifier) -> DatasetPlan:
         """The plan of one dataset.
@@ -96,7 +123,7 @@ class UpdateContext:
         name = str(identifier)
         if name not in self.plan.datasets:
             raise DatasetError("it is not part of this run's plan.", dataset=name)
-        planned = self.plan.datasets[name]
+        planned = self._anew.get(identifier, self.plan.datasets[name])
         if planned.error is not None:
             raise planned.error
         return planned
@@ -165,7 +192,16 @@ class UpdateContext:
         return read
 
     def user_metadata(self, flow: Flow) -> dict[str, object]:
-        """What every commit of this run says about where it comes from."""
+        """What every commit of this run says about where it comes from.
+
+        Asked for right before a commit, so this is where a lost lease stops it.
+
+        Raises:
+            DatasetError: Another run has taken the dataset's lease; transient.
+        """
+        lease = self._leases.get(flow.target)
+        if lease is not None:
+            lease.check()
         inputs = {name: {"version": version} for name, version in self.inputs(flow).items()}
         return {
             "run_id": self.run_id,

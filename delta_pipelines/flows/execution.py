@@ -1,5 +1,6 @@
 """Carries out a plan: independent datasets at once, each result as its dataset ends."""
 
+import threading
 import time
 import uuid
 from collections.abc import Generator
@@ -12,6 +13,7 @@ from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.delta.sessions import cancel_tag, job_tag
 from delta_pipelines.errors import DatasetError, PipelineError, PipelineRunError, PlanError
 from delta_pipelines.flows.context import UpdateContext
+from delta_pipelines.flows.lease import LEASE_TIMEOUT, LeaseTimeoutError, lease_on
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import DatasetResult, DatasetResults, RunResult
 from delta_pipelines.graph.graph import Table
@@ -37,6 +39,7 @@ def collect(
     strict: bool,
     raise_on_error: bool,
     max_concurrency: int,
+    lease_timeout: float = LEASE_TIMEOUT,
 ) -> RunResult:
     """Run a plan to its end; see `Pipeline.run`.
 
@@ -46,7 +49,9 @@ def collect(
     """
     if strict and plan.errors:
         raise PlanError(plan.errors)
-    execution = Execution(plan, spark, force=force, max_concurrency=max_concurrency)
+    execution = Execution(
+        plan, spark, force=force, max_concurrency=max_concurrency, lease_timeout=lease_timeout
+    )
     results = list(execution.results())
     success = all(result.status in ("completed", "unchanged") for result in results)
     result = RunResult(execution.run_id, success, DatasetResults(results))
@@ -64,6 +69,7 @@ class Execution:
         run_id: Stands in every commit's user metadata; made up when None.
         force: Refresh even what a refresh would leave as it is.
         max_concurrency: Datasets worked on at once.
+        lease_timeout: Seconds that a dataset waits at most for another run that works on it.
     """
 
     def __init__(
@@ -74,12 +80,14 @@ class Execution:
         run_id: str | None = None,
         force: bool = False,
         max_concurrency: int = 4,
+        lease_timeout: float = LEASE_TIMEOUT,
     ) -> None:
         self.run_id = run_id or uuid.uuid4().hex
         self._plan = plan
         self._spark = spark
         self._force = force
         self._max_concurrency = max(1, max_concurrency)
+        self._lease_timeout = lease_timeout
         self._context = UpdateContext(plan, self.run_id)
         self._manager = DatasetManager(spark)
         self._tag = f"delta_pipelines-{self.run_id}"
@@ -155,7 +163,7 @@ class Execution:
                 with attempt:
                     attempts += 1
                     with job_tag(self._spark, self._tag):
-                        outcome = self._refresh(planned)
+                        outcome = self._leased_refresh(planned)
         except Exception as error:  # noqa: BLE001 - whatever happened is this dataset's result
             seconds = time.monotonic() - started
             told = _told(error, planned, self._plan)
@@ -163,6 +171,16 @@ class Execution:
                 planned, "failed", str(told), error=told, seconds=seconds, attempts=attempts
             )
         return self._completed(planned, outcome, time.monotonic() - started, attempts)
+
+    def _leased_refresh(self, planned: DatasetPlan) -> Outcome:
+        with lease_on(
+            self._spark,
+            planned.identifier,
+            run_id=self.run_id,
+            timeout=self._lease_timeout,
+            cancelled=self._context.cancelled.is_set,
+        ) as lease:
+            return self._refresh(self._context.leased(self._spark, planned, lease))
 
     def _refresh(self, planned: DatasetPlan) -> Outcome:
         dataset = self._plan.graph[planned.identifier]
@@ -175,6 +193,7 @@ class Execution:
     def _completed(
         self, planned: DatasetPlan, outcome: Outcome, seconds: float, attempts: int
     ) -> DatasetResult:
+        planned = self._context.planned(planned.identifier)
         changes = [f"column {change}" for change in planned.schema_changes]
         changes += [f"property {change}" for change in planned.property_changes]
         changes += [planned.layout_change] if planned.layout_change else []
@@ -231,7 +250,9 @@ def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
 
 
 def _is_transient(error: BaseException) -> bool:
-    return isinstance(error, DatasetError) and error.transient
+    # A run that waited as long as it may does not wait again.
+    waited = isinstance(error, LeaseTimeoutError)
+    return isinstance(error, DatasetError) and error.transient and not waited
 
 
 def _told(error: Exception, planned: DatasetPlan, plan: Plan) -> Exception:

@@ -141,6 +141,7 @@ class Plan:
         storage: Root folder of the checkpoints.
         reset_checkpoints: Names, in lower case, of flows that read from the beginning.
         checkpoint_retention_days: Days after which a checkpoint that no longer counts is deleted.
+        full: Tables that are refreshed fully.
     """
 
     pipeline: str
@@ -151,6 +152,7 @@ class Plan:
     storage: str = ""
     reset_checkpoints: frozenset[str] = frozenset()
     checkpoint_retention_days: float = 7.0
+    full: frozenset[Identifier] = frozenset()
 
     @property
     def errors(self) -> tuple[Problem, ...]:

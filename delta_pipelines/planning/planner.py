@@ -1,5 +1,6 @@
 """Makes a plan: analyses every selected query and compares it with what exists; writes nothing."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.definition import TableDefinition
@@ -57,15 +58,32 @@ def make_plan(pipeline: "Pipeline", spark: "SparkSession", selection: Selection)
     """
     check_session(spark)
     graph = pipeline.graph()
-    return _Planner(pipeline, graph, spark, refresh_set(graph, selection)).plan()
+    plan = _Planner(pipeline.name, graph, spark, refresh_set(graph, selection)).plan()
+    return replace(
+        plan,
+        storage=pipeline.storage or default_storage(spark, pipeline.name),
+        checkpoint_retention_days=pipeline.checkpoint_retention_days,
+    )
+
+
+def plan_anew(plan: Plan, spark: "SparkSession", identifier: Identifier) -> DatasetPlan:
+    """Plan one dataset again, when another run may have changed its table since.
+
+    Args:
+        plan: What the run carries out.
+        spark: The session.
+        identifier: The dataset.
+    """
+    [dataset] = [asset for asset in plan.graph.assets if asset.identifier == identifier]
+    chosen = RefreshSet((dataset,), plan.full, plan.blocked, plan.reset_checkpoints)
+    return _Planner(plan.pipeline, plan.graph, spark, chosen).plan().datasets[0]
 
 
 class _Planner:
     def __init__(
-        self, pipeline: "Pipeline", graph: Graph, spark: "SparkSession", chosen: RefreshSet
+        self, pipeline: str, graph: Graph, spark: "SparkSession", chosen: RefreshSet
     ) -> None:
-        self._declared = pipeline
-        self._pipeline = pipeline.name
+        self._pipeline = pipeline
         self._graph = graph
         self._spark = spark
         self._chosen = chosen
@@ -91,9 +109,8 @@ class _Planner:
             datasets=NamedSequence(datasets),
             pins=self._tables.pins,
             blocked=self._chosen.blocked,
-            storage=self._declared.storage or default_storage(self._spark, self._pipeline),
             reset_checkpoints=self._chosen.reset,
-            checkpoint_retention_days=self._declared.checkpoint_retention_days,
+            full=self._chosen.full,
         )
 
     def _look_at_tables(self) -> None:

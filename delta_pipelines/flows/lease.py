@@ -1,0 +1,260 @@
+"""A lease on a table: one run at a time works on it, whichever process or machine it runs in.
+
+Files with rising numbers are the compare-and-swap: the highest one says who holds the lease, and
+only one process can create the next. The highest one always stays, so that numbers never begin
+again; the lower ones are removed by whoever holds the lease.
+"""
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.driver_jvm import jvm_pid
+from delta_pipelines.delta.lease_storage import lease_files
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.lease_files import LeaseFiles
+from delta_pipelines.flows.lease_record import (
+    EXPIRY_SECONDS,
+    LeaseRecord,
+    Silence,
+    is_free,
+    read_record,
+)
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.this_process import machine, mark_of, runs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+LEASE_TIMEOUT = 600.0
+"""Seconds that a dataset waits for another run by default."""
+HEARTBEAT_SECONDS = 10.0
+LOG_SECONDS = 10.0
+FIRST_LOG_SECONDS = 1.0
+POLL_SECONDS = (0.02, 0.5)
+"""Shortest and longest time between two looks at the holder."""
+
+
+class LeaseTimeoutError(DatasetError):
+    """Another run kept the table for the whole time; the same call can succeed later."""
+
+
+class Lease:
+    """A lease that is held, and renewed until it is released.
+
+    Args:
+        files: The table's files.
+        number: The file that says so.
+        record: What it says.
+        dataset: Qualified name, for messages.
+        waited: True when another run had it first, so that what was planned may be out of date.
+    """
+
+    def __init__(
+        self, files: LeaseFiles, number: int, record: LeaseRecord, dataset: str, *, waited: bool
+    ) -> None:
+        self.waited = waited
+        self.number = number
+        self.users = 1
+        self._files = files
+        self._record = record
+        self._dataset = dataset
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        thread = threading.Thread(target=self._renew, name=f"lease-{dataset}", daemon=True)
+        thread.start()
+
+    def check(self) -> None:
+        """Make sure, right before a commit, that nobody has taken the lease.
+
+        Raises:
+            DatasetError: It was taken, because this process stood still for too long; transient.
+        """
+        if max(self._files.numbers(), default=0) != self.number:
+            raise DatasetError(
+                f"this run stood still for more than {EXPIRY_SECONDS:g} seconds, and another run "
+                "took the table over. Nothing was written; run it again.",
+                dataset=self._dataset,
+                transient=True,
+            )
+
+    def release(self) -> None:
+        """Let the next one in; a file system that fails lets it in after a minute."""
+        with self._lock:
+            self._ended.set()
+            try:
+                if max(self._files.numbers(), default=0) == self.number:
+                    self._files.rewrite(self.number, replace(self._record, released=True).text())
+            except Exception:
+                log.warning(
+                    "%s: the lease in %s could not be released; the next run waits for up to "
+                    "%g seconds.",
+                    self._dataset,
+                    self._files.place,
+                    EXPIRY_SECONDS,
+                    exc_info=True,
+                )
+
+    def _renew(self) -> None:
+        while not self._ended.wait(HEARTBEAT_SECONDS):
+            with self._lock:
+                if self._ended.is_set():
+                    return
+                self._record = replace(self._record, beat=self._record.beat + 1)
+                try:
+                    self.check()
+                    self._files.rewrite(self.number, self._record.text())
+                except DatasetError:
+                    return
+                except Exception:
+                    log.debug("%s: its lease was not renewed.", self._dataset, exc_info=True)
+
+
+_held: dict[tuple[str, str], Lease] = {}
+_guard = threading.Lock()
+
+
+@contextmanager
+def lease_on(
+    spark: "SparkSession",
+    identifier: Identifier,
+    *,
+    run_id: str,
+    timeout: float = LEASE_TIMEOUT,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Iterator[Lease | None]:
+    """Hold the lease on a table or view while the block runs, waiting for it if need be.
+
+    A run that holds it already, in this process, enters again.
+
+    Args:
+        spark: The session; its warehouse keeps the leases.
+        identifier: The table or view.
+        run_id: The run.
+        timeout: Seconds to wait for another run at most; 0 tries once.
+        cancelled: Asked while waiting; True ends the wait.
+
+    Yields:
+        The lease; None over Spark Connect, which reaches no files.
+
+    Raises:
+        LeaseTimeoutError: The time is over; names the run that holds it.
+
+    Example:
+        >>> with lease_on(spark, Identifier(None, "aviation", "airports"), run_id="r1") as lease:
+        ...     lease.check()
+    """
+    files = lease_files(spark, identifier)
+    if files is None:
+        yield None
+        return
+    lease = _enter(files, str(identifier), run_id, timeout, cancelled)
+    try:
+        yield lease
+    finally:
+        _leave(lease, (files.place, run_id))
+
+
+def _enter(
+    files: LeaseFiles, dataset: str, run_id: str, timeout: float, cancelled: Callable[[], bool]
+) -> Lease:
+    key = (files.place, run_id)
+    wait = _Wait(dataset, timeout, cancelled)
+    silence = Silence()
+    while True:
+        with _guard:
+            lease = _held.get(key)
+            if lease is not None:
+                lease.users += 1
+                return lease
+            number = max(files.numbers(), default=0)
+            text = files.read(number) if number else None
+            record = read_record(text)
+            free = number == 0 or (record is not None and is_free(record, machine(), runs))
+            if free or silence.seconds(number, text, time.monotonic()) >= EXPIRY_SECONDS:
+                lease = _take(files, number + 1, dataset, run_id, waited=wait.has_waited)
+                if lease is not None:
+                    _held[key] = lease
+                    return lease
+        if not free:
+            wait.go_on(record)
+
+
+def _take(
+    files: LeaseFiles, number: int, dataset: str, run_id: str, *, waited: bool
+) -> Lease | None:
+    pids = [os.getpid(), *filter(None, [jvm_pid()])]
+    record = LeaseRecord(
+        run_id=run_id,
+        host=socket.gethostname(),
+        machine=machine(),
+        processes=tuple(mark_of(pid) for pid in pids),
+        since=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+    if not files.create(number, record.text()):
+        return None
+    numbers = files.numbers()
+    if max(numbers, default=0) != number:
+        # The number was used and removed while this process looked the other way.
+        files.remove(number)
+        return None
+    lease = Lease(files, number, record, dataset, waited=waited)
+    for old in numbers:
+        if old < number:
+            files.remove(old)
+    return lease
+
+
+def _leave(lease: Lease, key: tuple[str, str]) -> None:
+    with _guard:
+        lease.users -= 1
+        if lease.users:
+            return
+        _held.pop(key, None)
+    lease.release()
+
+
+class _Wait:
+    """One wait: when it ends and when it was last talked about."""
+
+    def __init__(self, dataset: str, timeout: float, cancelled: Callable[[], bool]) -> None:
+        self._dataset = dataset
+        self._timeout = timeout
+        self._cancelled = cancelled
+        self._start = time.monotonic()
+        self._next_log = self._start + FIRST_LOG_SECONDS
+        self._pause = POLL_SECONDS[0]
+        self.has_waited = False
+
+    def go_on(self, holder: LeaseRecord | None) -> None:
+        now = time.monotonic()
+        who = str(holder) if holder else "a run whose name cannot be read"
+        if self._cancelled():
+            raise DatasetError(
+                f"the run was interrupted while it waited for {who}; nothing was written.",
+                dataset=self._dataset,
+            )
+        remaining = self._start + self._timeout - now
+        if remaining <= 0:
+            raise LeaseTimeoutError(
+                f"{who} works on it, and {self._timeout:g} seconds of waiting are over; nothing "
+                "was written. Run it again when that run has ended, end that run, or allow more "
+                "time with `lease_timeout`.",
+                dataset=self._dataset,
+                transient=True,
+            )
+        if now >= self._next_log:
+            self._next_log = now + LOG_SECONDS
+            log.warning("%s: waiting for %s, which works on it.", self._dataset, who)
+        self.has_waited = True
+        time.sleep(min(self._pause, remaining))
+        self._pause = min(self._pause * 1.5, POLL_SECONDS[1])

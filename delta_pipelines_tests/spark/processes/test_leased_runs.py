@@ -1,0 +1,99 @@
+"""Runs of one pipeline side by side in one process: they take turns, and an interrupt lets go."""
+
+import threading
+
+import pytest
+
+from delta_pipelines.delta.lease_storage import FOLDER, HadoopLeaseFiles, lease_files
+from delta_pipelines.flows.execution import Execution
+from delta_pipelines.flows.lease import lease_on
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.steps import Step
+from delta_pipelines_tests.pipelines import Feed, failure, mirror, once_at, run_one, scratch
+
+
+def test_leases_stand_in_the_warehouse_for_all_who_share_it(spark, schema, warehouse) -> None:
+    files = lease_files(spark, Identifier(None, schema, "t"))
+    assert files.place == str(warehouse / FOLDER / f"spark_catalog.{schema}.t")
+    assert not (warehouse / FOLDER / f"spark_catalog.{schema}.t").exists()
+
+
+def test_hadoops_file_systems_keep_leases_too(spark, tmp_path) -> None:
+    path = spark._jvm.org.apache.hadoop.fs.Path((tmp_path / "a lease").as_uri())
+    files = HadoopLeaseFiles(spark, path)
+    assert files.numbers() == []
+    assert files.read(1) is None
+    assert files.create(1, "é")
+    assert not files.create(1, "other")
+    assert files.read(1) == "é"
+    files.rewrite(1, "again")
+    assert files.read(1) == "again"
+    assert files.create(2, "")
+    assert sorted(files.numbers()) == [1, 2]
+    files.remove(1)
+    files.remove(1)
+    assert files.numbers() == [2]
+
+
+def test_a_table_that_another_run_works_on_fails_cleanly_when_the_time_is_over(
+    spark, schema
+) -> None:
+    pipeline = scratch(schema)
+    mirror(pipeline, "t", Feed("id INT", (1,)))
+    pipeline.view("v", "SELECT id FROM t")
+    run_one(pipeline, spark)
+    for name in ("t", "v"):
+        with lease_on(spark, Identifier(None, schema, name), run_id="other"):
+            error = failure(run_one(pipeline, spark, name, lease_timeout=0.2))
+        assert "run other (process" in str(error)
+        assert error.transient
+    assert run_one(pipeline, spark, lease_timeout=0).error is None
+
+
+def test_a_run_that_lost_its_lease_commits_nothing(spark, schema) -> None:
+    pipeline = scratch(schema)
+    mirror(pipeline, "t", Feed("id INT", (1,)))
+    files = lease_files(spark, Identifier(None, schema, "t"))
+
+    def take_over() -> None:
+        files.create(max(files.numbers()) + 1, '{"run_id": "x", "host": "h", "machine": "m"}')
+
+    with once_at(Step.WRITE, f"{schema}.t", take_over):
+        error = failure(run_one(pipeline, spark, lease_timeout=0.2))
+    assert "run x (h" in str(error)  # the second attempt waits for the one that took it
+    assert not spark.catalog.tableExists(f"{schema}.t")
+
+
+def test_an_interrupted_run_stops_waiting_and_lets_its_own_leases_go(spark, schema) -> None:
+    pipeline = scratch(schema)
+    mirror(pipeline, "a", Feed("id INT", (1,)))
+    mirror(pipeline, "b", Feed("id INT", (1,)))
+    waited = Identifier(None, schema, "b")
+    with lease_on(spark, waited, run_id="other"):
+        results = Execution(pipeline.plan(spark), spark, run_id="interrupted").results()
+        assert next(results).name == "a"
+        results.close()
+        assert not [t for t in threading.enumerate() if t.name == f"lease-{schema}.a"]
+    for name in ("a", "b"):
+        with lease_on(spark, Identifier(None, schema, name), run_id="next", timeout=5):
+            pass
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_what_was_asked_for_is_still_done_after_waiting(spark, schema, full) -> None:
+    """The table is made and changed by the other run while this one, planned before, waits."""
+    other = scratch(schema)
+    other.upsert("t", "SELECT 1 AS id", keys=["id"])
+    pipeline = scratch(schema)
+    pipeline.upsert("t", "SELECT 2 AS id, 'x' AS v", keys=["id"])
+    plan = pipeline.plan(spark, full_refresh=["t"] if full else [])
+    found = []
+    with lease_on(spark, Identifier(None, schema, "t"), run_id="other"):
+        late = threading.Thread(target=lambda: found.extend(Execution(plan, spark).results()))
+        late.start()
+        [made] = Execution(other.plan(spark), spark, run_id="other").results()
+        assert made.action == "create"
+    late.join()
+    assert found[0].status == "completed", found[0].reason
+    assert found[0].version == 1
+    assert spark.table(f"{schema}.t").count() == (1 if full else 2)

@@ -1,0 +1,246 @@
+"""Two processes, each with its Spark, in one warehouse whose catalog is on a real PostgreSQL.
+
+The tests share the two processes and stand in an order: the last one kills the first process.
+"""
+
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from delta_pipelines_tests.history import Operation, problems, read_log
+from delta_pipelines_tests.postgres import PASSWORD, PostgresServer, postgres_server
+from delta_pipelines_tests.workers import Worker, wait_for
+
+ROUNDS = 6
+SOAK_ROUNDS = 50
+
+PREAMBLE = """
+import os, signal, time
+from pathlib import Path
+import delta_pipelines as dp
+from delta_pipelines.steps import Step
+from delta_pipelines_tests.pipelines import (
+    Feed, merged, mirror, once_at, rows_of, run_one, scratch, seen, tables_of,
+)
+from delta_pipelines_tests.rounds import TABLES, Writer
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shared warehouse") / "warehouse"
+
+
+@pytest.fixture(scope="module")
+def workers(
+    server: PostgresServer, warehouse: Path, spark_settings: dict[str, str]
+) -> Iterator[list[Worker]]:
+    """Two processes that open the catalog, which does not exist yet, at the same time."""
+    secret = {"DELTA_PIPELINES_CATALOG_PASSWORD": PASSWORD}
+    made = [Worker(warehouse.parent / name, PREAMBLE, secret) for name in ("first", "second")]
+    try:
+        opened = (
+            f"spark = dp.get_session({str(warehouse)!r}, catalog={server.url!r}, "
+            f"config={spark_settings!r}); answer = 'open'"
+        )
+        for worker in made:
+            worker.start(opened)
+        assert [worker.answer() for worker in made] == ["open", "open"]
+        yield made
+    finally:
+        for worker in made:
+            worker.end()
+
+
+def test_two_processes_open_one_new_catalog_at_once(workers, server, warehouse) -> None:
+    assert server.query('SELECT "SCHEMA_VERSION" FROM "VERSION"') == "2.3.0"
+    assert server.query('SELECT count(*) FROM "DBS"') == "1"
+    assert server.query("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == "0"
+    assert not (warehouse / "_metastore").exists()  # no Derby, and no lock on it
+
+
+def test_the_password_is_neither_in_a_command_line_nor_in_a_setting_nor_in_a_log(workers) -> None:
+    for worker in workers:
+        jvm, shown = worker.do(
+            "from delta_pipelines.delta.driver_jvm import jvm_pid\n"
+            "shown = [spark.sparkContext.getConf().getAll(), spark.sql('SET -v').collect()]\n"
+            "answer = jvm_pid(), str(shown)"
+        )
+        for text in (shown, worker.errors.read_text(), *command_lines(jvm, worker.process.pid)):
+            assert PASSWORD not in text
+
+
+def command_lines(*pids: int) -> list[str]:
+    texts = [Path(f"/proc/{pid}/cmdline").read_text() for pid in pids]
+    assert all(texts)
+    return texts
+
+
+WRONG = """
+from delta_pipelines.delta import metastore
+from delta_pipelines.postgres_catalog import PostgresCatalog
+
+def told(address):
+    catalog = PostgresCatalog.of(address)
+    try:
+        with metastore._connection(spark._jvm, catalog, catalog.secret()):
+            return "let in"
+    except dp.SessionError as error:
+        assert error.__cause__ is None
+        return str(error)
+"""
+
+
+def test_a_catalog_that_lets_nobody_in_says_why_and_what_to_do(workers, server) -> None:
+    at = f"127.0.0.1:{server.port}"
+    addresses = [
+        f"postgresql://metastore:wrong-secret@{at}/metastore",
+        f"postgresql://nobody-known:x@{at}/metastore",
+        f"postgresql://metastore@{at}/nowhere",
+        "postgresql://metastore@127.0.0.1:9/metastore",
+    ]
+    workers[0].do(WRONG)
+    password, user, database, port = (workers[0].do(f"answer = told({a!r})") for a in addresses)
+    assert re.match(rf"The catalog server {at} refuses the user metastore: .*password", password)
+    assert "wrong-secret" not in password
+    assert f"The catalog server {at} refuses the user nobody-known" in user
+    assert f"{at} has no database nowhere: create it (`createdb --owner metastore nowh" in database
+    assert "The catalog server 127.0.0.1:9 cannot be reached" in port
+
+
+def test_what_one_process_makes_the_other_reads_and_refreshes(workers) -> None:
+    first, second = workers
+    first.do(
+        "p = scratch('shared'); mirror(p, 't', Feed('id INT', (1,), (2,)))\n"
+        "p.view('v', 'SELECT id * 10 AS ten FROM t'); p.run(spark)"
+    )
+    assert second.do("answer = rows_of(spark, 'shared.v')") == [[10], [20]]
+    version = second.do(
+        "p = scratch('shared'); mirror(p, 't', Feed('id INT, v STRING', (3, 'x')))\n"
+        "p.view('v', 'SELECT id * 10 AS ten FROM t')\n"
+        "answer = p.run(spark).results['t'].version"
+    )
+    assert version == 1
+    assert first.do("answer = rows_of(spark, 'shared.t')") == [[3, "x"]]
+    assert first.do("answer = tables_of(spark, 'shared')") == ["t", "v"]
+
+
+def test_two_pipelines_work_in_one_warehouse_and_read_each_other(workers) -> None:
+    """Each makes a table in a schema that both use, at the same time."""
+    code = "p = dp.Pipeline({0!r}, schema='common'); mirror(p, {0!r}, Feed('id INT', (1,)))"
+    for worker, name in zip(workers, ("north", "south"), strict=True):
+        worker.start(code.format(name) + "\nanswer = p.run(spark).success")
+    assert [worker.answer() for worker in workers] == [True, True]
+    read = (
+        "q = dp.Pipeline('reader', schema='common'); q.source('common.north')\n"
+        "q.materialized_view('both', 'SELECT id FROM north')\n"
+        "answer = q.run(spark).success, rows_of(spark, 'common.both')"
+    )
+    assert workers[1].do(read) == [True, [[1]]]
+
+
+def test_a_run_waits_for_a_run_of_another_process_and_then_plans_anew(workers, warehouse) -> None:
+    first, second = workers
+    first.do("slow = scratch('waits'); mirror(slow, 't', Feed('id INT', (1,)))")
+    second.do("quick = scratch('waits'); mirror(quick, 't', Feed('id INT', (2,)))")
+    staged, go = (str(warehouse.parent / name) for name in ("staged", "go"))
+    first.start(
+        f"def hold():\n    Path({staged!r}).touch()\n"
+        f"    while not Path({go!r}).exists(): time.sleep(0.05)\n"
+        "with once_at(Step.COMMIT, 'waits.t', hold):\n    answer = run_one(slow, spark).version"
+    )
+    wait_for(Path(staged))
+    status, told = second.do(
+        "r = run_one(quick, spark, lease_timeout=0.5); answer = r.status, str(r.error)"
+    )
+    assert status == "failed"
+    assert re.search(rf"run \w+ \(process {first.process.pid} on .*, since 20", told), told
+    # The table does not exist in this one's plan, and does when its turn has come.
+    second.start("r = run_one(quick, spark); answer = r.status, r.action, r.version, r.attempts")
+    time.sleep(1)
+    Path(go).touch()
+    assert first.answer() == 0
+    assert second.answer() == ["completed", "refresh", 1, 1]
+    assert second.do("answer = rows_of(spark, 'waits.t')") == [[2]]
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [ROUNDS, pytest.param(SOAK_ROUNDS, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])],
+)
+def test_every_change_of_two_processes_is_there_exactly_once(
+    workers, warehouse, rounds, capsys
+) -> None:
+    schema = f"rounds_{rounds}"
+    started = time.monotonic()
+    code = f"w = Writer(spark, {schema!r}, {{!r}})\n"
+    workers[0].do(code.format("maker") + "[w.round(table, 0) for table in TABLES]")
+    made = workers[0].do(ANSWER)
+    for worker, name in zip(workers, ("a", "b"), strict=True):
+        worker.start(code.format(name) + f"w.work({rounds})\n" + ANSWER)
+    done = [made, *(worker.answer() for worker in workers)]
+    counted = 0
+    for table in ("ledger", "tally", "board"):
+        operations = [
+            Operation(**values) for each in done for name, values in each["done"] if name == table
+        ]
+        final = dict(workers[1].do(f"answer = rows_of(spark, '{schema}.{table}')"))
+        log = read_log(warehouse / f"{schema}.db" / table)
+        assert problems(operations, log, final) == []
+        counted += len(log)
+    assert counted == 2 * rounds + 3
+    assert max(each["attempts"] for each in done) == 1  # nobody ever met a conflict
+    with capsys.disabled():
+        seconds = time.monotonic() - started
+        sys.stdout.write(
+            f"\n2 processes x {rounds} rounds: {counted} commits, each once, {seconds:.0f} s "
+        )
+
+
+ANSWER = """
+import dataclasses
+done = [[table, dataclasses.asdict(operation)] for table, operation in w.done]
+answer = {"done": done, "attempts": w.attempts}
+"""
+
+
+def test_a_run_killed_in_mid_write_leaves_nothing_that_blocks_the_next(workers) -> None:
+    first, second = workers
+    declared = (
+        "feed = Feed('id INT, v STRING', (1, 'new'), (2, 'b'))\n"
+        "p = scratch({0!r}); mirror(p, 't', feed, comment='made')\n"
+        "merged(p, 'u', feed, keys=['id'])\n"
+    )
+    before = declared.replace("'new'", "'old'").replace("'made'", "'first'")
+    second.do(before.format("killed") + "p.run(spark)\n" + before.format("clean") + "p.run(spark)")
+    first.start(
+        declared.format("killed")
+        + "with once_at(Step.COMMIT, 'killed.t', lambda: os.kill(os.getpid(), signal.SIGKILL)):\n"
+        "    p.run(spark, max_concurrency=1)"
+    )
+    assert first.process.wait(timeout=120) == -signal.SIGKILL
+    started = time.monotonic()
+    status = second.do(
+        declared.format("killed") + "r = p.run(spark)\n"
+        "answer = r.success, max(x.attempts for x in r.results.values())"
+    )
+    seconds = time.monotonic() - started
+    assert status == [True, 1]
+    assert seconds < 30  # not the minute that a silent machine is given
+    same = second.do(
+        declared.format("clean") + "p.run(spark)\n"
+        "answer = [seen(spark, f'killed.{t}').content == seen(spark, f'clean.{t}').content\n"
+        "          for t in 'tu']"
+    )
+    assert same == [True, True]
