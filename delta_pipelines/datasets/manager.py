@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.datasets.namespace import current_namespace, ensure_schema
 from delta_pipelines.datasets.view_sql import create_view_sql
+from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import Commit, TableState
@@ -208,10 +209,16 @@ class DatasetManager:
         with active(self._spark), explained(table.name):
             ensure_schema(self._spark, table.identifier)
             transaction = begin(self._spark, table.identifier)
-            _check_unchanged(planned, transaction.base)
-            decision = decide(
-                table, transaction.base, planned.definition, is_full_refresh=is_full_refresh
-            )
+            begun = context.begun.get(table.identifier)
+            if begun is not None and transaction.base is not None:
+                # An earlier attempt has created, wiped or altered it: that is not done twice.
+                _check_same(begun, definition_of(transaction.base), table.name)
+                decision = TableDecision(create=False, wipe=False, alter=False)
+            else:
+                _check_unchanged(planned, transaction.base)
+                decision = decide(
+                    table, transaction.base, planned.definition, is_full_refresh=is_full_refresh
+                )
             write = partial(write_batch, table, flows[0], context)
             run = StreamRun(self._spark, table, flows, planned, context, write)
             return run.run(transaction, decision)
@@ -261,17 +268,22 @@ def _check_unchanged(planned: DatasetPlan, base: TableState | None) -> None:
     before = planned.base
     if before is None and base is None:
         return
-    if (
-        before is None
-        or base is None
-        or before.table_id != base.table_id
-        or definition_of(before) != definition_of(base)
-    ):
-        raise DatasetError(
-            "its table was created, dropped or altered by somebody else since the plan was made; "
-            "nothing was written. Plan and run again.",
-            dataset=planned.name,
-        )
+    if before is None or base is None or before.table_id != base.table_id:
+        raise _altered(planned.name)
+    _check_same(definition_of(before), definition_of(base), planned.name)
+
+
+def _check_same(before: TableDefinition, now: TableDefinition, dataset: str) -> None:
+    if before != now:
+        raise _altered(dataset)
+
+
+def _altered(dataset: str) -> DatasetError:
+    return DatasetError(
+        "its table was created, dropped or altered by somebody else since the plan was made; "
+        "nothing was written. Plan and run again.",
+        dataset=dataset,
+    )
 
 
 def _notes(transaction: Transaction) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_pipelines.declarations import Changes, Stream
+from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.loading import read_pinned
 from delta_pipelines.delta.sessions import isolated_session
 from delta_pipelines.delta.streams import read_stream
@@ -88,6 +89,8 @@ class UpdateContext:
         self.run_id = run_id or uuid.uuid4().hex
         self.versions = RunVersions(plan.pins)
         self.cancelled = threading.Event()
+        self.begun: dict[Identifier, TableDefinition] = {}
+        """Streaming refreshes of this run whose table is defined: a retry goes on from there."""
         self._anew: dict[Identifier, DatasetPlan] = {}
         self._leases: dict[Identifier, Lease] = {}
 

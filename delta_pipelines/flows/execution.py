@@ -1,6 +1,5 @@
 """Carries out a plan: independent datasets at once, each result as its dataset ends."""
 
-import threading
 import time
 import uuid
 from collections.abc import Generator

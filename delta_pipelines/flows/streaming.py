@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.folders import delete_folder, folders_in
 from delta_pipelines.delta.history import last_data_version
+from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.streams import (
     StreamFailure,
@@ -34,7 +35,7 @@ from delta_pipelines.planning.checkpoints import (
     next_checkpoints,
     outdated_reason,
 )
-from delta_pipelines.planning.decision import TableDecision
+from delta_pipelines.planning.decision import TableDecision, definition_of
 from delta_pipelines.planning.flow_definition import fits, flow_definition
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.steps import Step, reached
@@ -110,7 +111,8 @@ class StreamRun:
         current = checkpoints_of(base.properties) if base else {}
         sources = {flow.name.lower(): self._context.stream_sources(flow) for flow in self._flows}
         anew = {flow.name.lower() for flow in self._flows} if decision.wipe else set()
-        anew |= self._context.plan.reset_checkpoints
+        if self._table.identifier not in self._context.begun:
+            anew |= self._context.plan.reset_checkpoints
         for flow in self._flows:
             had = current.get(flow.name.lower())
             told = had.outdated(sources[flow.name.lower()]) if had else []
@@ -126,7 +128,13 @@ class StreamRun:
         commit = transaction.commit(user_metadata=self._context.table_metadata(self._table))
         if commit.changed:
             self._version = commit.version
+        self._note_begun()
         return commit
+
+    def _note_begun(self) -> None:
+        state = load_table(self._spark, self._table.identifier)
+        if state is not None:
+            self._context.begun[self._table.identifier] = definition_of(state)
 
     def _stream(self, flow: Flow, table_id: str) -> None:
         for restart in range(MAX_RESTARTS + 1):
@@ -222,6 +230,7 @@ class StreamRun:
         transaction.define(definition)
         commit = transaction.commit(user_metadata=self._context.table_metadata(self._table))
         self._schema = definition.schema
+        self._note_begun()
         if commit.changed:
             self._version = commit.version
 

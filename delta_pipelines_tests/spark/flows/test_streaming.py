@@ -110,6 +110,23 @@ def test_a_crash_right_after_the_wiping_commit_leaves_the_new_epoch(spark, schem
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
 
 
+def test_a_retry_within_a_run_goes_on_and_wipes_only_once(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    before = state(spark, schema)
+
+    def conflict() -> None:
+        raise DatasetError("another writer was faster.", dataset="t", transient=True)
+
+    with once_at(Step.BATCH, f"{schema}.t", conflict):
+        result = run_well(pipeline, spark, full_refresh=["t"]).results["t"]
+    assert result.attempts == 2
+    after = state(spark, schema)
+    assert epoch_of(after.properties) == epoch_of(before.properties) + 1
+    assert after.version == before.version + 2
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
+
+
 def test_reset_not_allowed_keeps_rows_whatever_is_asked(spark, schema, landing):
     pipeline = copying(schema, landing, table_properties={"pipelines.reset.allowed": "false"})
     run_well(pipeline, spark)
