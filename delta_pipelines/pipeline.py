@@ -255,6 +255,7 @@ class Pipeline:
         refresh: Sequence[str] | None = None,
         full_refresh: Sequence[str] = (),
         full_refresh_all: bool = False,
+        force: bool = False,
     ) -> "Plan":
         """Say what a run would do to every selected dataset; changes nothing.
 
@@ -263,6 +264,7 @@ class Pipeline:
             refresh: Datasets to refresh; None for all.
             full_refresh: Datasets to wipe and compute anew, in addition to `refresh`.
             full_refresh_all: Every selected dataset is refreshed fully.
+            force: Plan a run with `force`, which refreshes also what did not change.
 
         Returns:
             A value to look at (`.datasets`, `.errors`, `.to_dict()`) and to print.
@@ -274,7 +276,8 @@ class Pipeline:
         from delta_pipelines.planning.planner import make_plan
         from delta_pipelines.planning.selection import Selection
 
-        return make_plan(self, spark, Selection.of(refresh, full_refresh, full_refresh_all))
+        selection = Selection.of(refresh, full_refresh, full_refresh_all)
+        return make_plan(self, spark, selection, force=force)
 
     def run(
         self,
@@ -296,7 +299,7 @@ class Pipeline:
             full_refresh: Datasets to wipe and compute anew, in addition to `refresh`; those with
                 `pipelines.reset.allowed=false` are refreshed instead.
             full_refresh_all: Every selected dataset is refreshed fully.
-            force: Refresh even what a refresh would leave as it is.
+            force: Refresh also datasets whose definition, inputs and settings did not change.
             strict: Run nothing at all when one dataset cannot be planned.
             raise_on_error: Raise when a dataset failed; False returns the result all the same.
             max_concurrency: Datasets worked on at once.
@@ -313,7 +316,11 @@ class Pipeline:
         from delta_pipelines.flows.execution import collect
 
         plan = self.plan(
-            spark, refresh=refresh, full_refresh=full_refresh, full_refresh_all=full_refresh_all
+            spark,
+            refresh=refresh,
+            full_refresh=full_refresh,
+            full_refresh_all=full_refresh_all,
+            force=force,
         )
         return collect(
             plan,
@@ -341,7 +348,7 @@ class Pipeline:
             plan: From `plan()`.
             spark: A session with Delta's extension and catalog.
             run_id: Stands in every commit's user metadata; made up when None.
-            force: Refresh even what a refresh would leave as it is.
+            force: Refresh also datasets whose definition, inputs and settings did not change.
             max_concurrency: Datasets worked on at once.
         """
         from delta_pipelines.flows.execution import Execution

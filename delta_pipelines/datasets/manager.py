@@ -21,10 +21,11 @@ from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.facts import table_facts
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import TableFacts
+from delta_pipelines.flows.unchanged import leave_as_planned, leave_unchanged
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.named import NamedSequence
-from delta_pipelines.planning.decision import TableDecision, decide, definition_of
+from delta_pipelines.planning.decision import decide, definition_of
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
 from delta_pipelines.planning.view_definition import is_published, published_sql
@@ -107,6 +108,9 @@ class DatasetManager:
         log.info("Materializing metadata for table [%s].", table.identifier)
         flow = graph.flow(table.identifier)
         planned = context.planned(table.identifier)
+        left = leave_as_planned(self._spark, table, planned, context)
+        if left is not None and not is_full_refresh:
+            return left
         session = context.session(self._spark, flow)
         with active(session), explained(table.name):
             ensure_schema(session, table.identifier)
@@ -117,10 +121,20 @@ class DatasetManager:
                 raise DatasetError("its plan has no definition.", dataset=table.name)
             _check_unchanged(planned, transaction.base)
             decision = decide(table, transaction.base, definition, is_full_refresh=is_full_refresh)
+            left = leave_unchanged(
+                session,
+                table,
+                transaction.base,
+                decision,
+                context,
+                is_full_refresh=is_full_refresh,
+            )
+            if left is not None:
+                return left
             if table.kind == "upsert":
                 upsert = UpsertRun(session, table, flow, definition, context)
                 return upsert.run(rows, transaction, decision)
-            return self._replace(table, flow, rows, transaction, decision, planned, context)
+            return self._replace(table, flow, rows, transaction, context)
 
     def materialize_views(self, graph: Graph, context: UpdateContext) -> None:
         """Publish the selected persisted views, views over views first.
@@ -182,10 +196,12 @@ class DatasetManager:
         flow = graph.flow(view.identifier)
         session = context.session(self._spark, flow)
         with active(session), explained(view.name):
-            frame = context.rows(session, flow)
+            schema = planned.schema
+            if schema is None or not context.reads_as_planned(view.identifier):
+                schema = context.rows(session, flow).schema
             existing = load_view(session, view.identifier)
-            facts = TableFacts(schema=frame.schema)
-            if existing is not None and is_published(existing, flow, frame.schema):
+            facts = TableFacts(schema=schema)
+            if existing is not None and is_published(existing, flow, schema):
                 return Outcome("unchanged", "none", "the view is published exactly so", facts)
             DatasetManager(session).materialize_view(view, flow)
         return Outcome("completed", planned.action, planned.reason, facts)
@@ -196,10 +212,9 @@ class DatasetManager:
         flow: Flow,
         rows: "DataFrame",
         transaction: Transaction,
-        decision: TableDecision,
-        planned: DatasetPlan,
         context: UpdateContext,
     ) -> Outcome:
+        planned = context.planned(table.identifier)
         if planned.definition is not None:
             transaction.define(planned.definition)
         transaction.replace(rows)

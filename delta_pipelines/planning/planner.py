@@ -1,10 +1,13 @@
 """Makes a plan: analyses every selected query and compares it with what exists; writes nothing."""
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.analysed import expression_mark
 from delta_pipelines.delta.rehearsal import rehearse
 from delta_pipelines.delta.relations import relations
 from delta_pipelines.delta.sessions import active, isolated_session
+from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.view import load_view
@@ -20,7 +23,9 @@ from delta_pipelines.planning.ownership import owner, property_changes
 from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
+from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
 from delta_pipelines.planning.tables import Tables
+from delta_pipelines.planning.tracing import last_write, tables_behind, trace
 from delta_pipelines.planning.upsert_expressions import check_upsert_expressions
 from delta_pipelines.planning.view_definition import is_published, unnamed_columns, view_changes
 from delta_pipelines.session import check_session
@@ -31,13 +36,16 @@ if TYPE_CHECKING:
     from delta_pipelines.pipeline import Pipeline
 
 
-def make_plan(pipeline: "Pipeline", spark: "SparkSession", selection: Selection) -> Plan:
+def make_plan(
+    pipeline: "Pipeline", spark: "SparkSession", selection: Selection, *, force: bool = False
+) -> Plan:
     """Plan a run; see `Pipeline.plan`.
 
     Args:
         pipeline: The declarations.
         spark: A session with Delta's extension and catalog.
         selection: What the user asked for.
+        force: True when the run will refresh also what did not change.
 
     Raises:
         SessionError: The session lacks one of Delta's settings.
@@ -45,17 +53,31 @@ def make_plan(pipeline: "Pipeline", spark: "SparkSession", selection: Selection)
     """
     check_session(spark)
     graph = pipeline.graph()
-    return _Planner(pipeline.name, graph, spark, refresh_set(graph, selection)).plan()
+    return _Planner(pipeline.name, graph, spark, refresh_set(graph, selection), force).plan()
+
+
+@dataclass(frozen=True)
+class _Analysed:
+    session: "SparkSession"
+    frame: "DataFrame"
+    inputs: tuple[InputVersion, ...]
+    mark: int
 
 
 class _Planner:
     def __init__(
-        self, pipeline: str, graph: Graph, spark: "SparkSession", chosen: RefreshSet
+        self,
+        pipeline: str,
+        graph: Graph,
+        spark: "SparkSession",
+        chosen: RefreshSet,
+        force: bool,
     ) -> None:
         self._pipeline = pipeline
         self._graph = graph
         self._spark = spark
         self._chosen = chosen
+        self._force = force
         self._tables = Tables(spark)
         self._failed: dict[Identifier, str] = {}
         self._names = {
@@ -114,23 +136,24 @@ class _Planner:
     def _table(self, table: Table) -> DatasetPlan:
         base = self._tables.state(table.identifier)
         flow = self._graph.flow(table.identifier)
-        frame, inputs = self._analyse(flow)
+        analysed = self._analyse(flow)
+        frame, inputs = analysed.frame, analysed.inputs
         check_upsert_expressions(table, frame)
         is_full = table.identifier in self._chosen.full
         definition = table_definition(
             table, base, frame.schema, is_full_refresh=is_full, pipeline=self._pipeline
         )
         rehearse(self._spark, table.identifier, definition, table.name)
-        self._tables.will_write(table.identifier, definition.schema)
         blocked = table.identifier in self._chosen.blocked
         action, reason = _action(table, base, is_full, blocked)
         changed_comment = base is not None and base.comment != definition.comment
-        return DatasetPlan(
+        planned = DatasetPlan(
             name=table.name,
             identifier=table.identifier,
             kind=table.kind,
             action=action,
             reason=reason,
+            how=reason,
             schema=frame.schema,
             definition=definition,
             base=base,
@@ -143,11 +166,36 @@ class _Planner:
             inputs=inputs,
             notes=(*_adopted(base), *advice(inputs)),
         )
+        if base is not None and base.registered and action == "refresh" and not blocked:
+            verdict = self._judge(flow, base, analysed, planned.changes)
+            if verdict is not None and verdict.unchanged:
+                return replace(planned, action="none", reason=verdict.reason)
+            if verdict is not None:
+                planned = planned.refreshed(verdict.reason)
+        self._tables.will_write(table.identifier, definition.schema)
+        return planned
+
+    def _judge(
+        self, flow: Flow, base: TableState, analysed: "_Analysed", changes: tuple[str, ...]
+    ) -> Verdict | None:
+        """Say whether the rows would change; None when an input's next version decides that."""
+        graph, kind = self._graph, flow.declaration.kind
+        behind = tables_behind(graph, flow.target)
+        if kind not in DECIDED or any(self._tables.is_written(i) for i in behind):
+            return None
+        names = {location: str(i) for location, i in self._tables.locations.items()}
+        session, frame = analysed.session, analysed.frame
+        now = trace(session, graph, flow, frame, mark=analysed.mark, names=names)
+        if now is None:
+            return None
+        last = last_write(self._spark, base, self._pipeline)
+        return judge(last, now, changes=changes, force=self._force)
 
     def _view(self, view: View) -> DatasetPlan:
         existing = load_view(self._spark, view.identifier)
         flow = self._graph.flow(view.identifier)
-        frame, inputs = self._analyse(flow)
+        analysed = self._analyse(flow)
+        frame, inputs = analysed.frame, analysed.inputs
         unnamed = unnamed_columns(frame.schema)
         if unnamed:
             raise DatasetError(
@@ -173,17 +221,18 @@ class _Planner:
             schema_changes=tuple(view_changes(existing, frame.schema)) if existing else (),
         )
 
-    def _analyse(self, flow: Flow) -> "tuple[DataFrame, tuple[InputVersion, ...]]":
+    def _analyse(self, flow: Flow) -> "_Analysed":
         session = isolated_session(self._spark)
         for key, value in flow.declaration.spark_conf.items():
             session.conf.set(key, value)
         binder = Binder(self._graph, session, self._tables.frame)
+        mark = 0 if unavailable(session, flow.target) else expression_mark(session)
         with active(session):
             frame = binder.query(flow)
             read = relations(frame)
         check_inputs_read(flow, read, binder.markers, self._tables.locations, self._names)
         declared = tuple(self._input(name, i) for name, i in flow.inputs.items())
-        return frame, declared + outside_inputs(read)
+        return _Analysed(session, frame, declared + outside_inputs(read), mark)
 
     def _input(self, name: str, identifier: Identifier) -> InputVersion:
         dataset = self._graph[identifier]
