@@ -25,8 +25,14 @@ class OwnCode:
     @classmethod
     def around(cls, function: object) -> "OwnCode":
         """The own code of whoever wrote a function (or a callable object's class)."""
-        while hasattr(function, "func"):  # a partial, or a UDF
-            function = function.func
+        while not isinstance(getattr(function, "__code__", None), CodeType) or hasattr(
+            function, "evalType"
+        ):
+            # A partial, a UDF or a cache around a function.
+            inner = getattr(function, "func", getattr(function, "__wrapped__", None))
+            if inner is None:
+                break
+            function = inner
         code = getattr(function, "__code__", None)
         if not isinstance(code, CodeType):
             code = None
