@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType
 
 from delta_pipelines_tests.pipelines import (
     Feed,
@@ -34,8 +35,8 @@ def kept_too(frame):
 
 
 helper = kept
-double = F.udf(lambda n: n * 2, "int")
-triple = F.udf(lambda n: n * 3, "int")
+double = F.udf(lambda n: n * 2, IntegerType())
+triple = F.udf(lambda n: n * 3, IntegerType())
 NAME = "doubled"
 
 
