@@ -264,7 +264,7 @@ class Pipeline:
             refresh: Datasets to refresh; None for all.
             full_refresh: Datasets to wipe and compute anew, in addition to `refresh`.
             full_refresh_all: Every selected dataset is refreshed fully.
-            force: Plan a run with `force`, which refreshes also what did not change.
+            force: As for `run`.
 
         Returns:
             A value to look at (`.datasets`, `.errors`, `.to_dict()`) and to print.
@@ -276,8 +276,7 @@ class Pipeline:
         from delta_pipelines.planning.planner import make_plan
         from delta_pipelines.planning.selection import Selection
 
-        selection = Selection.of(refresh, full_refresh, full_refresh_all)
-        return make_plan(self, spark, selection, force=force)
+        return make_plan(self, spark, Selection.of(refresh, full_refresh, full_refresh_all), force)
 
     def run(
         self,
@@ -296,8 +295,7 @@ class Pipeline:
         Args:
             spark: A session with Delta's extension and catalog.
             refresh: Datasets to refresh; None for all.
-            full_refresh: Datasets to wipe and compute anew, in addition to `refresh`; those with
-                `pipelines.reset.allowed=false` are refreshed instead.
+            full_refresh: As for `plan`; with `pipelines.reset.allowed=false` only refreshed.
             full_refresh_all: Every selected dataset is refreshed fully.
             force: Refresh also datasets whose definition, inputs and settings did not change.
             strict: Run nothing at all when one dataset cannot be planned.

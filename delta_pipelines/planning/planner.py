@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def make_plan(
-    pipeline: "Pipeline", spark: "SparkSession", selection: Selection, *, force: bool = False
+    pipeline: "Pipeline", spark: "SparkSession", selection: Selection, force: bool = False
 ) -> Plan:
     """Plan a run; see `Pipeline.plan`.
 
