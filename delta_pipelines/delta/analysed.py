@@ -31,6 +31,7 @@ _NOT_REPEATABLE = re.compile(
 )
 _CURRENT = re.compile(r"\b(current_\w+|now|localtimestamp|session_user)\(")
 _FOREIGN_CODE = re.compile(r"\b(HiveSimpleUDF|HiveGenericUDF|HiveGenericUDTF|HiveUDAFFunction)#")
+_PATTERNS = ("CURRENT_LIKE", "PYTHON_UDF", "SCALA_UDF")
 _PYTHON = ("PythonUDF", "PythonUDAF")
 _FILE_METADATA = re.compile(r"\b_metadata#")
 
@@ -88,6 +89,8 @@ class _Reader:
         self._jvm = jvm
         self._plan = plan
         self._mark = mark
+        kinds = jvm.type(f"{_CATALYST}.trees.TreePattern")
+        self._patterns = {name: getattr(kinds, name)() for name in _PATTERNS}
         self._told: list[str] = []
         self._tables: dict[Relation, None] = {}
         self._files: dict[str, str] = {}
@@ -171,11 +174,7 @@ class _Reader:
             self._without["it runs a script"] = None
 
     def _contains(self, node: JavaObject, pattern: str) -> bool:
-        return bool(node.containsPattern(getattr(self._patterns, pattern)()))
-
-    @property
-    def _patterns(self) -> JavaObject:
-        return self._jvm.type(f"{_CATALYST}.trees.TreePattern")
+        return bool(node.containsPattern(self._patterns[pattern]))
 
     def _functions(self, plans: list[JavaObject]) -> Iterator[tuple[str, object]]:
         if not self._contains(self._plan, "PYTHON_UDF"):

@@ -143,7 +143,6 @@ class _Planner:
         definition = table_definition(
             table, base, frame.schema, is_full_refresh=is_full, pipeline=self._pipeline
         )
-        rehearse(self._spark, table.identifier, definition, table.name)
         blocked = table.identifier in self._chosen.blocked
         action, reason = _action(table, base, is_full, blocked)
         changed_comment = base is not None and base.comment != definition.comment
@@ -172,6 +171,7 @@ class _Planner:
                 return replace(planned, action="none", reason=verdict.reason)
             if verdict is not None:
                 planned = planned.refreshed(verdict.reason)
+        rehearse(self._spark, table.identifier, definition, table.name)
         self._tables.will_write(table.identifier, definition.schema)
         return planned
 
