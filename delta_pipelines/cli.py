@@ -34,6 +34,9 @@ catalog_option = click.option(
     help="PostgreSQL database to keep the catalog in: postgresql://user@host:port/database. Leave "
     "the password to the environment variable DELTA_PIPELINES_CATALOG_PASSWORD.",
 )
+force_option = click.option(
+    "--force", is_flag=True, help="Refresh also what has not changed since its last refresh."
+)
 full_refresh_option = click.option(
     "--full-refresh", multiple=True, metavar="NAME", help="Wipe and compute anew; repeatable."
 )
@@ -78,6 +81,7 @@ def validate(target: str) -> None:
 @refresh_option
 @full_refresh_option
 @full_refresh_all_option
+@force_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(
     target: str,
@@ -86,6 +90,7 @@ def plan(
     refresh: tuple[str, ...],
     full_refresh: tuple[str, ...],
     full_refresh_all: bool,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Show what a run would do; changes nothing. Exits with 1 when something cannot be planned."""
@@ -96,6 +101,7 @@ def plan(
         refresh=refresh or None,
         full_refresh=full_refresh,
         full_refresh_all=full_refresh_all,
+        force=force,
     )
     if as_json:
         click.echo(json.dumps(made.to_dict(), indent=2))
@@ -112,6 +118,7 @@ def plan(
 @refresh_option
 @full_refresh_option
 @full_refresh_all_option
+@force_option
 def run(
     target: str,
     warehouse: str,
@@ -119,6 +126,7 @@ def run(
     refresh: tuple[str, ...],
     full_refresh: tuple[str, ...],
     full_refresh_all: bool,
+    force: bool,
 ) -> None:
     """Plan and run, with live progress. Exits with 1 when a dataset failed or was skipped."""
     from delta_pipelines.terminal.run import run_in_terminal
@@ -130,6 +138,7 @@ def run(
         refresh=refresh or None,
         full_refresh=full_refresh,
         full_refresh_all=full_refresh_all,
+        force=force,
     )
     if not well:
         sys.exit(1)

@@ -1,21 +1,17 @@
 """A hash of a dataset's definition: it changes when the rows it would compute may change."""
 
-import ast
 import hashlib
-import inspect
 import json
-import textwrap
-from collections.abc import Callable
-from functools import partial
-from types import CodeType
 
 from delta_pipelines.declarations import Batch, Declaration, Input, Query
+from delta_pipelines.reached_code import reached_code
 
 
 def definition_hash(declaration: Declaration) -> str:
     """Hash everything in a declaration that decides rows, schema or layout.
 
-    Owners, tags, groups and the drift policy are left out: they decide no rows in the table.
+    Owners, tags, groups and the drift policy are left out: they decide no rows in the table. A
+    function counts with all of the user's own code that it reaches (see `reached_code`).
 
     Args:
         declaration: The dataset.
@@ -47,41 +43,4 @@ def _input_text(bound: str | Input) -> str:
 def _query_text(query: Query | None) -> str | None:
     if query is None:
         return None
-    return query.sql if query.function is None else _function_text(query.function)
-
-
-def _function_text(function: Callable[..., object]) -> str:
-    if isinstance(function, partial):
-        return f"{_function_text(function.func)} {function.args!r} {function.keywords!r}"
-    if not inspect.isroutine(function):
-        return _function_text(type(function).__call__)
-    try:
-        return _undecorated(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError):
-        code = getattr(function, "__code__", None)
-        return function.__qualname__ if code is None else _code_text(code)
-
-
-def _undecorated(source: str) -> str:
-    """A function's source without its decorators, which say the rest of the declaration."""
-    try:
-        function = ast.parse(source).body[0]
-    except SyntaxError:
-        return source
-    if not isinstance(function, ast.FunctionDef):
-        return source
-    function.decorator_list = []
-    return ast.unparse(function)
-
-
-def _code_text(code: CodeType) -> str:
-    """What compiled code does; the same in every process, so without addresses."""
-    return f"{code.co_code.hex()} {[_constant(c) for c in code.co_consts]} {code.co_names}"
-
-
-def _constant(constant: object) -> str:
-    if isinstance(constant, CodeType):
-        return _code_text(constant)
-    if isinstance(constant, frozenset):
-        return repr(sorted(map(repr, constant)))
-    return repr(constant)
+    return query.sql if query.function is None else reached_code(query.function).text

@@ -77,6 +77,7 @@ class Pipeline(DeclaresDatasets):
         full_refresh: Sequence[str] = (),
         full_refresh_all: bool = False,
         reset_checkpoints: Sequence[str] = (),
+        force: bool = False,
     ) -> "Plan":
         """Say what a run would do to every selected dataset; changes nothing.
 
@@ -87,6 +88,7 @@ class Pipeline(DeclaresDatasets):
             full_refresh_all: Every selected dataset is refreshed fully.
             reset_checkpoints: Append flows, or tables for all of their flows, that read their
                 streams from the beginning while the rows stay; they are refreshed too.
+            force: As for `run`.
 
         Returns:
             A value to look at (`.datasets`, `.errors`, `.to_dict()`) and to print.
@@ -99,7 +101,7 @@ class Pipeline(DeclaresDatasets):
         from delta_pipelines.planning.selection import Selection
 
         selection = Selection.of(refresh, full_refresh, full_refresh_all, reset_checkpoints)
-        return make_plan(self, spark, selection)
+        return make_plan(self, spark, selection, force)
 
     def run(
         self,
@@ -120,12 +122,12 @@ class Pipeline(DeclaresDatasets):
         Args:
             spark: A session with Delta's extension and catalog.
             refresh: Datasets to refresh; None for all.
-            full_refresh: Datasets to wipe and compute anew, in addition to `refresh`; those with
-                `pipelines.reset.allowed=false` are refreshed instead.
+            full_refresh: As for `plan`; with `pipelines.reset.allowed=false` only refreshed.
             full_refresh_all: Every selected dataset is refreshed fully.
             reset_checkpoints: Append flows, or tables for all of their flows, that read their
                 streams from the beginning while the rows stay; they are refreshed too.
             force: Refresh even what a refresh would leave as it is.
+            force: Refresh also datasets whose definition, inputs and settings did not change.
             strict: Run nothing at all when one dataset cannot be planned.
             raise_on_error: Raise when a dataset failed; False returns the result all the same.
             max_concurrency: Datasets worked on at once.
@@ -148,6 +150,7 @@ class Pipeline(DeclaresDatasets):
             full_refresh=full_refresh,
             full_refresh_all=full_refresh_all,
             reset_checkpoints=reset_checkpoints,
+            force=force,
         )
         return collect(
             plan,
@@ -177,7 +180,7 @@ class Pipeline(DeclaresDatasets):
             plan: From `plan()`.
             spark: A session with Delta's extension and catalog.
             run_id: Stands in every commit's user metadata; made up when None.
-            force: Refresh even what a refresh would leave as it is.
+            force: Refresh also datasets whose definition, inputs and settings did not change.
             max_concurrency: Datasets worked on at once.
             lease_timeout: Seconds that a dataset waits at most for another run that works on it.
         """

@@ -186,3 +186,19 @@ def raising(error: Exception) -> Callable[[], None]:
         raise error
 
     return effect
+
+
+@dataclass
+class Jobs:
+    """How many Spark jobs were started."""
+
+    count: int = -1
+
+
+@contextmanager
+def jobs_started(spark: SparkSession) -> Iterator[Jobs]:
+    """Count the Spark jobs of the whole application while the block runs."""
+    scheduler: Any = spark.sparkContext._jsc.sc().dagScheduler()
+    jobs, before = Jobs(), int(scheduler.numTotalJobs())
+    yield jobs
+    jobs.count = int(scheduler.numTotalJobs()) - before

@@ -11,6 +11,7 @@ from delta_pipelines.dagster.resource import DeltaPipelineResource
 from delta_pipelines.dagster.specs import build_specs
 from delta_pipelines.dagster.step import as_failure
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
+from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.errors import PipelineError
 from delta_pipelines.identifiers import Identifier
@@ -26,8 +27,9 @@ def build_source_observations(
 ) -> Sequence[dg.AssetsDefinition]:
     """Make an observable asset of every `source(...)` of a pipeline.
 
-    An observation reads the Delta log and gives `<table id>:<Delta version>` as data version, so
-    that automation downstream starts only when the table really has a new version.
+    An observation reads the Delta log and gives `<table id>:<Delta version>` as data version, the
+    last version that changed rows, so that automation downstream starts only when the table really
+    has other rows: an OPTIMIZE or VACUUM is no change.
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
@@ -106,6 +108,6 @@ def observe_table(
         metadata["delta_pipelines/bytes"] = state.size_bytes
     return dg.ObserveResult(
         asset_key=key,
-        data_version=dg.DataVersion(f"{state.table_id}:{state.version}"),
+        data_version=dg.DataVersion(f"{state.table_id}:{last_data_version(spark, state)}"),
         metadata=metadata,
     )

@@ -60,6 +60,7 @@ def run_step(
         refresh=[str(identifier) for identifier in chosen],
         full_refresh=[str(identifier) for identifier in asked.values() if identifier in chosen],
         full_refresh_all=request.full_refresh_all,
+        force=request.force,
     )
     context.log.info(str(plan))
     results: list[DatasetResult] = []

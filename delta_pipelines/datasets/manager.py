@@ -25,6 +25,7 @@ from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import TableFacts
 from delta_pipelines.flows.stream_writes import write_batch
 from delta_pipelines.flows.streaming import StreamRun
+from delta_pipelines.flows.unchanged import leave_as_planned, leave_unchanged
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.named import NamedSequence
@@ -113,6 +114,9 @@ class DatasetManager:
         planned = context.planned(table.identifier)
         if table.is_streaming_table:
             return self._stream(graph, table, is_full_refresh, context)
+        left = leave_as_planned(self._spark, table, planned, context)
+        if left is not None and not is_full_refresh:
+            return left
         session = context.session(self._spark, flow)
         with active(session), explained(table.name):
             ensure_schema(session, table.identifier)
@@ -125,10 +129,20 @@ class DatasetManager:
             decision = decide(table, transaction.base, definition, is_full_refresh=is_full_refresh)
             if rows.isStreaming:
                 return self._stream(graph, table, is_full_refresh, context)
+            left = leave_unchanged(
+                session,
+                table,
+                transaction.base,
+                decision,
+                context,
+                is_full_refresh=is_full_refresh,
+            )
+            if left is not None:
+                return left
             if table.kind == "upsert":
                 upsert = UpsertRun(session, table, flow, definition, context)
                 return upsert.run(rows, transaction, decision)
-            return self._replace(table, flow, rows, transaction, decision, planned, context)
+            return self._replace(table, flow, rows, transaction, context)
 
     def materialize_views(self, graph: Graph, context: UpdateContext) -> None:
         """Publish the selected persisted views, views over views first.
@@ -190,10 +204,12 @@ class DatasetManager:
         flow = graph.flow(view.identifier)
         session = context.session(self._spark, flow)
         with active(session), explained(view.name):
-            frame = context.rows(session, flow)
+            schema = planned.schema
+            if schema is None or not context.reads_as_planned(view.identifier):
+                schema = context.rows(session, flow).schema
             existing = load_view(session, view.identifier)
-            facts = TableFacts(schema=frame.schema)
-            if existing is not None and is_published(existing, flow, frame.schema):
+            facts = TableFacts(schema=schema)
+            if existing is not None and is_published(existing, flow, schema):
                 return Outcome("unchanged", "none", "the view is published exactly so", facts)
             DatasetManager(session).materialize_view(view, flow)
         return Outcome("completed", planned.action, planned.reason, facts)
@@ -229,10 +245,9 @@ class DatasetManager:
         flow: Flow,
         rows: "DataFrame",
         transaction: Transaction,
-        decision: TableDecision,
-        planned: DatasetPlan,
         context: UpdateContext,
     ) -> Outcome:
+        planned = context.planned(table.identifier)
         if planned.definition is not None:
             transaction.define(planned.definition)
         transaction.replace(rows)

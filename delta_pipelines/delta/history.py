@@ -17,6 +17,10 @@ _KEEPS_ROWS = frozenset(
         "UPGRADE PROTOCOL",
         "CLUSTER BY",
         "REORG",
+        "ADD CONSTRAINT",
+        "DROP CONSTRAINT",
+        "ROW TRACKING BACKFILL",
+        "ROW TRACKING UNBACKFILL",
     }
 )
 """Names of Delta's operations that leave every row as it is."""
@@ -31,9 +35,34 @@ def last_data_version(spark: SparkSession, state: TableState) -> int:
         spark: Any session.
         state: The table.
     """
-    oldest = max(0, state.version - MAX_COMMITS)
-    for version in range(state.version, oldest, -1):
-        entry = history_entry(spark, state.location, version)
+    return data_version_at(spark, state.location, state.table_id, state.version)
+
+
+def data_version_at(spark: SparkSession, location: str, table_id: str, version: int) -> int:
+    """The last version up to `version` whose commit changed rows; each is looked up once.
+
+    Args:
+        spark: Any session.
+        location: The table's folder.
+        table_id: Delta's id of the table.
+        version: The version that is read.
+    """
+    oldest = max(0, version - MAX_COMMITS)
+    found = oldest
+    for candidate in range(version, oldest, -1):
+        known = _known.get((location, table_id, candidate))
+        if known is not None:
+            found = known
+            break
+        entry = history_entry(spark, location, candidate)
         if entry is None or entry.operation not in _KEEPS_ROWS:
-            return version
-    return oldest
+            found = candidate
+            break
+    if len(_known) > _MAX_KNOWN:
+        _known.clear()
+    _known[location, table_id, version] = found
+    return found
+
+
+_MAX_KNOWN = 100_000
+_known: dict[tuple[str, str, int], int] = {}

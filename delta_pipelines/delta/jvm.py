@@ -93,3 +93,18 @@ def entries(table: JavaObject) -> dict[str, Any]:
         pair = iterator.next()
         found[str(pair._1())] = pair._2()
     return found
+
+
+def class_name(thing: JavaObject) -> str:
+    """The short name of an object's class."""
+    return str(thing.getClass().getSimpleName())
+
+
+def is_a(thing: JavaObject, ancestor: str) -> bool:
+    """Say whether an object's class is, or extends, the class of a short name."""
+    kind = thing.getClass()
+    while kind is not None:
+        if kind.getSimpleName() == ancestor:
+            return True
+        kind = kind.getSuperclass()
+    return False

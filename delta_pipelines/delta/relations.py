@@ -6,7 +6,7 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 
-from delta_pipelines.delta.jvm import JavaObject, items, optional
+from delta_pipelines.delta.jvm import JavaObject, class_name, is_a, items, optional
 
 DECLARED_PREFIX = "__dp_input_"
 """An alias that begins so marks a declared input; nothing below it is looked at."""
@@ -67,7 +67,7 @@ def relations(frame: DataFrame) -> list[Relation]:
 
 
 def _walk(plan: JavaObject) -> Iterator[Relation]:
-    kind = _class_name(plan)
+    kind = class_name(plan)
     if kind == "SubqueryAlias":
         alias = str(plan.alias())
         if alias.startswith(DECLARED_PREFIX):
@@ -83,26 +83,29 @@ def _walk(plan: JavaObject) -> Iterator[Relation]:
     for child in children:
         yield from _walk(child)
     if not children:
-        yield from _leaf(kind, plan)
+        leaf = leaf_relation(plan)
+        if leaf is not None:
+            yield leaf
 
 
-def _leaf(kind: str, plan: JavaObject) -> Iterator[Relation]:
+def leaf_relation(plan: JavaObject) -> Relation | None:
+    """What one leaf of a plan reads; None for a reference to another part of the plan."""
+    kind = class_name(plan)
     if kind in _SKIPPED:
-        return
+        return None
     if kind == "LogicalRelation":
-        yield _logical_relation(plan)
-    elif kind in _LOCAL:
-        yield Relation("local")
-    elif kind in ("StreamingRelation", "StreamingExecutionRelation"):
-        yield _stream(plan)
-    elif kind in ("LogicalRDD", "ExternalRDD"):
-        yield Relation("opaque", is_streaming=bool(plan.isStreaming()))
-    elif kind == "HiveTableRelation":
-        yield Relation("table", plan.tableMeta().identifier().unquotedString())
-    elif kind in _V2:
-        yield _v2_relation(plan)
-    else:
-        yield Relation("opaque", kind, is_streaming=bool(plan.isStreaming()))
+        return _logical_relation(plan)
+    if kind in _LOCAL:
+        return Relation("local")
+    if kind in ("StreamingRelation", "StreamingExecutionRelation"):
+        return _stream(plan)
+    if kind in ("LogicalRDD", "ExternalRDD"):
+        return Relation("opaque", is_streaming=bool(plan.isStreaming()))
+    if kind == "HiveTableRelation":
+        return Relation("table", plan.tableMeta().identifier().unquotedString())
+    if kind in _V2:
+        return _v2_relation(plan)
+    return Relation("opaque", kind, is_streaming=bool(plan.isStreaming()))
 
 
 def _logical_relation(plan: JavaObject) -> Relation:
@@ -121,11 +124,11 @@ def _logical_relation(plan: JavaObject) -> Relation:
             is_streaming=bool(plan.isStreaming()),
             time_travel=True,
         )
-    if not _is_a(source, "HadoopFsRelation"):
+    if not is_a(source, "HadoopFsRelation"):
         return Relation("table", name or source.getClass().getSimpleName())
     index = source.location()
-    if _is_a(index, "TahoeFileIndex"):
-        travels = _is_a(index, "TahoeLogFileIndex") and bool(index.isTimeTravelQuery())
+    if is_a(index, "TahoeFileIndex"):
+        travels = is_a(index, "TahoeLogFileIndex") and bool(index.isTimeTravelQuery())
         return Relation(
             "delta",
             name,
@@ -157,7 +160,7 @@ def _stream(plan: JavaObject) -> Relation:
 def _v2_relation(plan: JavaObject) -> Relation:
     table = plan.table()
     streaming = bool(plan.isStreaming())
-    if _class_name(table) == "DeltaTableV2":
+    if class_name(table) == "DeltaTableV2":
         return Relation(
             "delta",
             _entry_name(table.catalogTable()) or str(table.name()),
@@ -172,16 +175,3 @@ def _v2_relation(plan: JavaObject) -> Relation:
 def _entry_name(entry: JavaObject) -> str | None:
     found = optional(entry)
     return None if found is None else str(found.identifier().unquotedString())
-
-
-def _class_name(thing: JavaObject) -> str:
-    return str(thing.getClass().getSimpleName())
-
-
-def _is_a(thing: JavaObject, ancestor: str) -> bool:
-    kind = thing.getClass()
-    while kind is not None:
-        if kind.getSimpleName() == ancestor:
-            return True
-        kind = kind.getSuperclass()
-    return False

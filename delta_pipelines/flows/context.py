@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_pipelines.declarations import Changes, Stream
+from delta_pipelines.delta.analysed import expression_mark
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.loading import read_pinned
 from delta_pipelines.delta.sessions import isolated_session
+from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.streams import read_stream
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
@@ -19,10 +21,12 @@ from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.binding import Binder
 from delta_pipelines.planning.checkpoints import StreamSource
+from delta_pipelines.planning.dependencies import Dependencies
 from delta_pipelines.planning.kept_schema import nullable_schema
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.planner import plan_anew
 from delta_pipelines.planning.schema_diff import diff_schemas
+from delta_pipelines.planning.tracing import tables_behind, trace
 from delta_pipelines.steps import Step, reached
 
 if TYPE_CHECKING:
@@ -38,12 +42,21 @@ class RunVersions:
 
     def __init__(self, pins: Mapping[Identifier, TableState]) -> None:
         self._states = dict(pins)
+        self._written: set[Identifier] = set()
         self._lock = threading.Lock()
 
     def wrote(self, state: TableState) -> None:
         """Note what a table became; the rest of the run reads this version."""
         with self._lock:
+            before = self._states.get(state.identifier)
+            if before is None or before.version != state.version:
+                self._written.add(state.identifier)
             self._states[state.identifier] = state
+
+    def is_pinned(self, identifier: Identifier) -> bool:
+        """True while the run reads a table as the plan found it."""
+        with self._lock:
+            return identifier not in self._written
 
     def frame(self, session: "SparkSession", identifier: Identifier) -> "DataFrame":
         """The table's rows at the run's one version of it.
@@ -82,10 +95,15 @@ class UpdateContext:
     Args:
         plan: The plan that is carried out.
         run_id: Stands in the user metadata of every commit; made up when None.
+        force: Refresh even what a refresh would leave as it is.
     """
 
-    def __init__(self, plan: Plan, run_id: str | None = None) -> None:
+    def __init__(self, plan: Plan, run_id: str | None = None, *, force: bool = False) -> None:
         self.plan = plan
+        self.force = force
+        self._analysed: dict[Identifier, tuple[SparkSession, DataFrame, int]] = {}
+        self._dependencies: dict[Identifier, Dependencies | None] = {}
+        self._refreshed: dict[Identifier, DatasetPlan] = {}
         self.run_id = run_id or uuid.uuid4().hex
         self.versions = RunVersions(plan.pins)
         self.cancelled = threading.Event()
@@ -129,7 +147,17 @@ class UpdateContext:
         planned = self._anew.get(identifier, self.plan.datasets[name])
         if planned.error is not None:
             raise planned.error
-        return planned
+        return self._refreshed.get(identifier, planned)
+
+    def refreshes(self, identifier: Identifier, why: str) -> None:
+        """Note why a dataset is refreshed, as it turned out; `planned` then says so."""
+        planned = self._anew.get(identifier, self.plan.datasets[str(identifier)])
+        self._refreshed[identifier] = planned.refreshed(why)
+
+    def reads_as_planned(self, identifier: Identifier) -> bool:
+        """True when the run has written nothing that a dataset reads."""
+        behind = tables_behind(self.plan.graph, identifier)
+        return all(i in self.plan.pins and self.versions.is_pinned(i) for i in behind)
 
     def session(self, spark: "SparkSession", flow: Flow) -> "SparkSession":
         """A session of the flow's own, with the settings that its declaration asks for."""
@@ -159,6 +187,8 @@ class UpdateContext:
             SchemaChangeError: The query gives other columns than it did in the plan.
         """
         reached(Step.ANALYSE, str(flow.target))
+        classic = not unavailable(session, flow.target)
+        mark = expression_mark(session) if classic else 0
         binder = Binder(self.plan.graph, session, self.versions.frame, self.versions.stream)
         frame = binder.query(flow)
         planned = self.planned(flow.target).schema
@@ -171,6 +201,8 @@ class UpdateContext:
                     f"columns in the query (a pivot needs its values listed), and run again.",
                     dataset=flow.name,
                 )
+        if not frame.isStreaming:
+            self._analysed[flow.target] = (session, frame, mark)
         return frame
 
     def stream_sources(self, flow: Flow) -> dict[str, StreamSource]:
@@ -182,6 +214,21 @@ class UpdateContext:
             if state is not None:
                 found[str(identifier)] = StreamSource.of(state)
         return found
+
+    def dependencies(self, flow: Flow) -> Dependencies | None:
+        """What a flow's rows depend on, once `rows` analysed them; None when that is unknown."""
+        if flow.target in self._analysed:
+            session, frame, mark = self._analysed.pop(flow.target)
+            self._dependencies[flow.target] = trace(
+                session, self.plan.graph, flow, frame, mark=mark, names=self._names()
+            )
+        return self._dependencies.get(flow.target)
+
+    def _names(self) -> dict[str, str]:
+        """Names of the pipeline's tables and sources by their location."""
+        datasets = (*self.plan.graph.tables, *self.plan.graph.sources)
+        states = [self.versions.version(dataset.identifier) for dataset in datasets]
+        return {state.location: str(state.identifier) for state in states if state is not None}
 
     def inputs(self, flow: Flow) -> dict[str, int | None]:
         """What a flow reads in this run: qualified name or path -> Delta version."""
@@ -206,12 +253,14 @@ class UpdateContext:
         if lease is not None:
             lease.check()
         inputs = {name: {"version": version} for name, version in self.inputs(flow).items()}
+        dependencies = self.dependencies(flow)
         return {
             "run_id": self.run_id,
             "pipeline": self.plan.pipeline,
             "dataset": str(flow.target),
             "definition": definition_hash(flow.declaration),
             "inputs": inputs,
+            "dependencies": dependencies.to_dict() if dependencies else None,
         }
 
     def table_metadata(self, table: Table) -> dict[str, object]:

@@ -84,10 +84,9 @@ class Execution:
         self.run_id = run_id or uuid.uuid4().hex
         self._plan = plan
         self._spark = spark
-        self._force = force
         self._max_concurrency = max(1, max_concurrency)
         self._lease_timeout = lease_timeout
-        self._context = UpdateContext(plan, self.run_id)
+        self._context = UpdateContext(plan, self.run_id, force=force)
         self._manager = DatasetManager(spark)
         self._tag = f"delta_pipelines-{self.run_id}"
         self._ended: dict[Identifier, DatasetResult] = {}
@@ -193,12 +192,6 @@ class Execution:
         self, planned: DatasetPlan, outcome: Outcome, seconds: float, attempts: int
     ) -> DatasetResult:
         planned = self._context.planned(planned.identifier)
-        changes = [f"column {change}" for change in planned.schema_changes]
-        changes += [f"property {change}" for change in planned.property_changes]
-        changes += [planned.layout_change] if planned.layout_change else []
-        if planned.comment_change:
-            before, after = planned.comment_change
-            changes.append(f"comment: {before!r} -> {after!r}")
         return DatasetResult(
             name=planned.name,
             status=outcome.status,
@@ -211,7 +204,7 @@ class Execution:
             metrics=outcome.metrics,
             seconds=seconds,
             facts=outcome.facts,
-            changes=tuple(changes),
+            changes=planned.changes,
             inputs=self._inputs(planned.identifier),
             notes=(*planned.notes, *outcome.notes),
             reset_blocked=planned.identifier in self._plan.blocked,

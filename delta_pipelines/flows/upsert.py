@@ -30,6 +30,7 @@ from delta_pipelines.merge.equality import compare_rows, quoted
 from delta_pipelines.merge.keys import key_problems, newest_per_key
 from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.kept_schema import needs_rewrite
+from delta_pipelines.planning.tracing import found_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -147,6 +148,7 @@ class UpsertRun:
             version = last_data_version(self._session, base)
             state, facts = table_facts(self._session, base.identifier, version)
             self._context.versions.wrote(state)
+            found_in_place(self._session, state, self._context.dependencies(self._flow))
             return Outcome(
                 status="unchanged",
                 action="none",

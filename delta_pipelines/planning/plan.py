@@ -1,7 +1,7 @@
 """`Plan`: what a run would do, as a value that can be looked at, printed and tested."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql.types import StructType
@@ -79,6 +79,7 @@ class DatasetPlan:
         notes: Advice and warnings.
         error: Why it cannot be planned; it then stays untouched.
         skipped: True when it cannot be planned only because an input cannot.
+        how: What a refresh does, as a sentence; the first part of the reason of one.
     """
 
     name: str
@@ -97,6 +98,28 @@ class DatasetPlan:
     notes: tuple[str, ...] = ()
     error: PipelineError | None = None
     skipped: bool = False
+    how: str = ""
+
+    def refreshed(self, why: str) -> "DatasetPlan":
+        """The plan of a refresh that happens after all, or for a reason that is known now.
+
+        Args:
+            why: The part of a sentence behind "because".
+        """
+        if self.action in ("create", "full_refresh"):
+            return self
+        return replace(self, action="refresh", reason=f"{self.how}, because {why}")
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What changes besides rows, one line each."""
+        changes = [f"column {change}" for change in self.schema_changes]
+        changes += [f"property {change}" for change in self.property_changes]
+        changes += [self.layout_change] if self.layout_change else []
+        if self.comment_change:
+            before, after = self.comment_change
+            changes.append(f"comment: {before!r} -> {after!r}")
+        return tuple(changes)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values, ready for JSON."""

@@ -1,39 +1,36 @@
 """Makes a plan: analyses every selected query and compares it with what exists; writes nothing."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.analysed import expression_mark
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.rehearsal import rehearse
 from delta_pipelines.delta.relations import relations
 from delta_pipelines.delta.sessions import active, isolated_session
+from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.spark_errors import explained
-from delta_pipelines.delta.streams import check_appends
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.view import load_view
-from delta_pipelines.errors import DatasetError, PipelineError, SchemaChangeError
+from delta_pipelines.errors import DatasetError, PipelineError
 from delta_pipelines.flows.results import Action
 from delta_pipelines.graph.graph import Flow, Graph, Source, Table, View
-from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.binding import Binder
-from delta_pipelines.planning.checkpoints import (
-    StreamSource,
-    checkpoints_of,
-    outdated_reason,
-)
 from delta_pipelines.planning.definition import layout_change
 from delta_pipelines.planning.flow_definition import flow_definition, flows_schema
 from delta_pipelines.planning.inputs import advice, check_inputs_read, outside_inputs
-from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.ownership import owner, property_changes
 from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
+from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
 from delta_pipelines.planning.storage import default_storage
+from delta_pipelines.planning.stream_plans import StreamPlans
 from delta_pipelines.planning.table_rules import rule_notes
 from delta_pipelines.planning.tables import Tables
+from delta_pipelines.planning.tracing import last_write, tables_behind, trace
 from delta_pipelines.planning.upsert_expressions import check_upsert_expressions
 from delta_pipelines.planning.view_definition import is_published, unnamed_columns, view_changes
 from delta_pipelines.session import check_session
@@ -44,13 +41,16 @@ if TYPE_CHECKING:
     from delta_pipelines.pipeline import Pipeline
 
 
-def make_plan(pipeline: "Pipeline", spark: "SparkSession", selection: Selection) -> Plan:
+def make_plan(
+    pipeline: "Pipeline", spark: "SparkSession", selection: Selection, force: bool = False
+) -> Plan:
     """Plan a run; see `Pipeline.plan`.
 
     Args:
         pipeline: The declarations.
         spark: A session with Delta's extension and catalog.
         selection: What the user asked for.
+        force: True when the run will refresh also what did not change.
 
     Raises:
         SessionError: The session lacks one of Delta's settings.
@@ -58,7 +58,7 @@ def make_plan(pipeline: "Pipeline", spark: "SparkSession", selection: Selection)
     """
     check_session(spark)
     graph = pipeline.graph()
-    plan = _Planner(pipeline.name, graph, spark, refresh_set(graph, selection)).plan()
+    plan = _Planner(pipeline.name, graph, spark, refresh_set(graph, selection), force).plan()
     return replace(
         plan,
         storage=pipeline.storage or default_storage(spark, pipeline.name),
@@ -76,17 +76,31 @@ def plan_anew(plan: Plan, spark: "SparkSession", identifier: Identifier) -> Data
     """
     [dataset] = [asset for asset in plan.graph.assets if asset.identifier == identifier]
     chosen = RefreshSet((dataset,), plan.full, plan.blocked, plan.reset_checkpoints)
-    return _Planner(plan.pipeline, plan.graph, spark, chosen).plan().datasets[0]
+    return _Planner(plan.pipeline, plan.graph, spark, chosen, False).plan().datasets[0]
+
+
+@dataclass(frozen=True)
+class _Analysed:
+    session: "SparkSession"
+    frame: "DataFrame"
+    inputs: tuple[InputVersion, ...]
+    mark: int
 
 
 class _Planner:
     def __init__(
-        self, pipeline: str, graph: Graph, spark: "SparkSession", chosen: RefreshSet
+        self,
+        pipeline: str,
+        graph: Graph,
+        spark: "SparkSession",
+        chosen: RefreshSet,
+        force: bool,
     ) -> None:
         self._pipeline = pipeline
         self._graph = graph
         self._spark = spark
         self._chosen = chosen
+        self._force = force
         self._tables = Tables(spark)
         self._failed: dict[Identifier, str] = {}
         self._names = {
@@ -147,29 +161,29 @@ class _Planner:
     def _table(self, table: Table) -> DatasetPlan:
         base = self._tables.state(table.identifier)
         is_full = table.identifier in self._chosen.full
-        frames = []
-        inputs: tuple[InputVersion, ...] = ()
-        for flow in self._graph.flows_of(table.identifier):
-            frame, read = self._analyse(flow)
+        analysed = [self._analyse(flow) for flow in self._graph.flows_of(table.identifier)]
+        frames = [one.frame for one in analysed]
+        inputs = tuple(dict.fromkeys(i for one in analysed for i in one.inputs))
+        for frame in frames:
             check_upsert_expressions(table, frame)
-            frames.append(frame)
-            inputs = tuple(dict.fromkeys((*inputs, *read)))
         schemas = [frame.schema for frame in frames]
         definition = flow_definition(
             table, base, schemas, is_full_refresh=is_full, pipeline=self._pipeline
         )
-        notes = self._check_streams(table, base, frames, definition, is_full)
-        rehearse(self._spark, table.identifier, definition, table.name)
-        self._tables.will_write(table.identifier, definition.schema)
+        notes: tuple[str, ...] = ()
+        if any(frame.isStreaming for frame in frames):
+            streams = StreamPlans(self._graph, self._tables, self._chosen)
+            notes = streams.check(table, frames, definition, is_full_refresh=is_full)
         blocked = table.identifier in self._chosen.blocked
         action, reason = _action(table, base, is_full, blocked)
         changed_comment = base is not None and base.comment != definition.comment
-        return DatasetPlan(
+        planned = DatasetPlan(
             name=table.name,
             identifier=table.identifier,
             kind=table.kind,
             action=action,
             reason=reason,
+            how=reason,
             schema=flows_schema(table, schemas),
             definition=definition,
             base=base,
@@ -182,75 +196,39 @@ class _Planner:
             inputs=inputs,
             notes=(*_adopted(base), *_rules(base, definition), *advice(inputs), *notes),
         )
+        is_batch = not any(frame.isStreaming for frame in frames)
+        if base and base.registered and action == "refresh" and is_batch and not blocked:
+            flow = self._graph.flow(table.identifier)
+            verdict = self._judge(flow, base, analysed[0], planned.changes)
+            if verdict is not None and verdict.unchanged:
+                return replace(planned, action="none", reason=verdict.reason)
+            if verdict is not None:
+                planned = planned.refreshed(verdict.reason)
+        rehearse(self._spark, table.identifier, definition, table.name)
+        self._tables.will_write(table.identifier, definition.schema)
+        return planned
 
-    def _check_streams(
-        self,
-        table: Table,
-        base: TableState | None,
-        frames: "list[DataFrame]",
-        definition: TableDefinition,
-        is_full: bool,
-    ) -> tuple[str, ...]:
-        """Hold a table's streams against its checkpoints; tell what is notable about them."""
-        streaming = [frame for frame in frames if frame.isStreaming]
-        if not streaming:
-            return ()
-        for frame in streaming:
-            check_appends(frame)
-        flows = self._graph.flows_of(table.identifier)
-        current = checkpoints_of(base.properties) if base and not is_full else {}
-        notes = []
-        for flow in flows:
-            had = current.get(flow.name.lower())
-            if flow.name.lower() in self._chosen.reset:
-                notes.append(f"flow {flow.name!r} reads its streams from the beginning")
-            elif had is None and base is not None and not is_full:
-                notes.append(f"flow {flow.name!r} is new: it reads its streams from the beginning")
-            elif had is not None and (told := had.outdated(self._sources(flow))):
-                raise DatasetError(outdated_reason(flow, told, table.name), dataset=table.name)
-        declared = {flow.name.lower() for flow in flows}
-        notes += [
-            f"flow {name!r} is no longer declared; its checkpoint is kept"
-            for name in current
-            if name not in declared
-        ]
-        if (
-            table.is_streaming_table
-            and base is not None
-            and not is_full
-            and base.files != 0
-            and needs_rewrite(base.schema, definition.schema)
-        ):
-            raise SchemaChangeError(
-                "a column gets a wider type, for which every file would be written again, and "
-                "streams that read this table would see all rows twice. Ways out: cast the column "
-                f"in the query, or refresh the table fully (full_refresh=[{table.name!r}]).",
-                dataset=table.name,
-            )
-        return tuple(notes)
-
-    def _sources(self, flow: Flow) -> dict[str, StreamSource]:
-        """What a flow's streams will read in this run."""
-        sources = {}
-        for identifier in stream_inputs(self._graph, flow):
-            state = self._tables.state(identifier)
-            if state is None:
-                continue
-            source = StreamSource.of(state)
-            upstream = self._graph[identifier]
-            if (
-                identifier in self._chosen.full
-                and isinstance(upstream, Table)
-                and upstream.keeps_rows
-            ):
-                source = StreamSource(source.table_id, source.epoch + 1)
-            sources[str(identifier)] = source
-        return sources
+    def _judge(
+        self, flow: Flow, base: TableState, analysed: "_Analysed", changes: tuple[str, ...]
+    ) -> Verdict | None:
+        """Say whether the rows would change; None when an input's next version decides that."""
+        graph, kind = self._graph, flow.declaration.kind
+        behind = tables_behind(graph, flow.target)
+        if kind not in DECIDED or any(self._tables.is_written(i) for i in behind):
+            return None
+        names = {location: str(i) for location, i in self._tables.locations.items()}
+        session, frame = analysed.session, analysed.frame
+        now = trace(session, graph, flow, frame, mark=analysed.mark, names=names)
+        if now is None:
+            return None
+        last = last_write(self._spark, base, self._pipeline)
+        return judge(last, now, changes=changes, force=self._force)
 
     def _view(self, view: View) -> DatasetPlan:
         existing = load_view(self._spark, view.identifier)
         flow = self._graph.flow(view.identifier)
-        frame, inputs = self._analyse(flow)
+        analysed = self._analyse(flow)
+        frame, inputs = analysed.frame, analysed.inputs
         unnamed = unnamed_columns(frame.schema)
         if unnamed:
             raise DatasetError(
@@ -276,11 +254,12 @@ class _Planner:
             schema_changes=tuple(view_changes(existing, frame.schema)) if existing else (),
         )
 
-    def _analyse(self, flow: Flow) -> "tuple[DataFrame, tuple[InputVersion, ...]]":
+    def _analyse(self, flow: Flow) -> "_Analysed":
         session = isolated_session(self._spark)
         for key, value in flow.declaration.spark_conf.items():
             session.conf.set(key, value)
         binder = Binder(self._graph, session, self._tables.frame, self._tables.stream)
+        mark = 0 if unavailable(session, flow.target) else expression_mark(session)
         with active(session):
             frame = binder.query(flow)
             read = relations(frame)
@@ -289,7 +268,7 @@ class _Planner:
             InputVersion(name, str(i), "stream") if name in flow.streams else self._input(name, i)
             for name, i in flow.inputs.items()
         )
-        return frame, declared + outside_inputs(read)
+        return _Analysed(session, frame, declared + outside_inputs(read), mark)
 
     def _input(self, name: str, identifier: Identifier) -> InputVersion:
         dataset = self._graph[identifier]

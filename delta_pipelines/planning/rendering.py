@@ -29,15 +29,9 @@ def render_dataset(dataset: "DatasetPlan") -> list[str]:
     sign = "x" if dataset.error is not None else _SIGNS[dataset.action]
     what = dataset.action.replace("_", " ")
     lines = [f"{sign} {dataset.identifier} ({dataset.kind}): {what} - {dataset.reason}"]
-    changes = [f"column {change}" for change in dataset.schema_changes]
+    changes = list(dataset.changes)
     if dataset.action == "create" and dataset.schema is not None:
-        changes = [f"{len(dataset.schema)} columns: {', '.join(dataset.schema.names)}"]
-    changes += [f"property {change}" for change in dataset.property_changes]
-    if dataset.layout_change:
-        changes.append(dataset.layout_change)
-    if dataset.comment_change:
-        before, after = dataset.comment_change
-        changes.append(f"comment: {before!r} -> {after!r}")
+        changes.insert(0, f"{len(dataset.schema)} columns: {', '.join(dataset.schema.names)}")
     changes += [
         f"reads {i.table} at version {i.version}" for i in dataset.inputs if i.version is not None
     ]

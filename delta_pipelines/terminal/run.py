@@ -42,7 +42,11 @@ def run_in_terminal(
         True when no dataset failed or was skipped.
     """
     plan = pipeline.plan(
-        spark, refresh=refresh, full_refresh=full_refresh, full_refresh_all=full_refresh_all
+        spark,
+        refresh=refresh,
+        full_refresh=full_refresh,
+        full_refresh_all=full_refresh_all,
+        force=force,
     )
     console.print(plan_text(plan), soft_wrap=True)
     results = _run(pipeline, plan, spark, console, force=force)

@@ -1,8 +1,11 @@
 import dagster as dg
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
 from dagster_pyspark import LazyPySparkResource
 
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
 from delta_pipelines.pipeline import Pipeline
+from delta_pipelines_tests.dagster.running import materialize
 
 
 def observe(pipeline, lake, instance):
@@ -72,3 +75,42 @@ def test_a_pyspark_resource_of_ones_own_is_used_and_checked(schema, spark, insta
     resource = DeltaPipelineResource(pyspark=LazyPySparkResource(spark_config={}))
     _, observed = observe(pipeline, resource, instance)
     assert observed["present"].data_version.endswith(":0")
+
+
+def stale_statuses(definitions, instance):
+    """What the UI says of each asset, by its name."""
+    graph = definitions.resolve_asset_graph()
+    resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+    return {key.path[-1]: resolver.get_status(key).value for key in graph.get_all_asset_keys()}
+
+
+def test_what_did_not_change_keeps_its_data_version_and_makes_nothing_downstream_stale(
+    schema, lake, instance, spark
+):
+    pipeline = Pipeline("fresh", schema=schema)
+    pipeline.source(f"{schema}.rates")
+    pipeline.materialized_view("t", "SELECT * FROM rates", inputs={"rates": f"{schema}.rates"})
+    pipeline.materialized_view("child", "SELECT count(*) AS n FROM t")
+    spark.sql(f"CREATE TABLE {schema}.rates USING delta AS SELECT 1.5D AS rate")
+    definitions = build_pipeline_definitions(pipeline, spark=lake)
+
+    _, before = observe(pipeline, lake, instance)
+    first = materialize(pipeline, lake, instance)
+    fresh = {"rates": "FRESH", "t": "FRESH", "child": "FRESH"}
+    assert stale_statuses(definitions, instance) == fresh
+
+    spark.sql(f"OPTIMIZE {schema}.rates")
+    spark.sql(f"ALTER TABLE {schema}.rates SET TBLPROPERTIES (k = 'v')")
+    _, same = observe(pipeline, lake, instance)
+    second = materialize(pipeline, lake, instance, select=["t"])
+    assert same["rates"].data_version == before["rates"].data_version
+    assert second["t"]["delta_pipelines/refresh"] == "unchanged"
+    assert second["t"]["delta_pipelines/version"] == 0
+    assert second.data_version("t") == first.data_version("t")
+    assert stale_statuses(definitions, instance) == fresh
+
+    forced = materialize(pipeline, lake, instance, select=["t"], config={"force": True})
+    assert forced["t"]["delta_pipelines/refresh"] == "refresh"
+    assert "because that was forced" in forced["t"]["delta_pipelines/reason"]
+    assert forced.data_version("t") != first.data_version("t")
+    assert stale_statuses(definitions, instance) == {**fresh, "child": "STALE"}

@@ -160,7 +160,7 @@ def test_an_input_recreated_between_plan_and_commit_is_a_typed_error(spark, sche
         spark.sql(f"INSERT INTO {landing} VALUES (666)")
 
     with once_at(Step.ANALYSE, f"{schema}.t", recreate):
-        error = failure(run(pipeline, spark).results["t"])
+        error = failure(run(pipeline, spark, force=True).results["t"])
     assert isinstance(error, DatasetError)
     assert landing in str(error)
     assert "replaced since the plan" in str(error)

@@ -1,0 +1,241 @@
+"""What an analysed plan says about the rows it will give: its text, its leaves, its own code.
+
+Two runs of an unchanged query over unchanged inputs give the same text, in the same JVM or another:
+expression ids, which Spark counts per JVM, are numbered anew. Nothing here starts a Spark job.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, entries, is_a, items
+from delta_pipelines.delta.listing import listing
+from delta_pipelines.delta.relations import Relation, leaf_relation
+from delta_pipelines.delta.sessions import active
+
+_CATALYST = "org.apache.spark.sql.catalyst"
+_MAX_TEXT = 2**31 - 1
+_MAX_ROWS = 10_000
+_EXPRESSION_ID = re.compile(r"#(\d+)")
+# Other names that Spark numbers per JVM: CTEs, variables of lambdas, columns made for an alias.
+_COUNTED = re.compile(r"\b(CTERelation(?:Def|Ref) |UnionLoop(?:Ref)? |[xyz]_|_gen_alias_)(\d+)\b")
+_PARTITIONS = re.compile(r", splits=Some\(\d+\)")
+_NOT_REPEATABLE = re.compile(
+    r"\b(rand|randn|random|uuid|monotonically_increasing_id|input_file_name|randstr|uniform|shuffle"
+    r"|input_file_block_start|input_file_block_length|spark_partition_id|java_method|reflect)\(",
+    re.IGNORECASE,
+)
+_CURRENT = re.compile(r"\b(current_\w+|now|localtimestamp|session_user)\(")
+_FOREIGN_CODE = re.compile(r"\b(HiveSimpleUDF|HiveGenericUDF|HiveGenericUDTF|HiveUDAFFunction)#")
+_PATTERNS = ("CURRENT_LIKE", "PYTHON_UDF", "SCALA_UDF")
+_PYTHON = ("PythonUDF", "PythonUDAF")
+_FILE_METADATA = re.compile(r"\b_metadata#")
+
+
+@dataclass(frozen=True)
+class AnalysedPlan:
+    """What decides the rows of a query besides its tables' versions.
+
+    Args:
+        digest: Hash of the plan's text, of what its leaves are, and of the columns it gives.
+        tables: The Delta tables that it reads, each at a version, through all views.
+        files: Root paths of other files -> hash of their listing.
+        functions: Python functions that run on its rows, by name; None for one that cannot be read.
+        without_version: What it depends on and that has no version, each as the end of a sentence.
+    """
+
+    digest: str
+    tables: tuple[Relation, ...] = ()
+    files: dict[str, str] = field(default_factory=dict)
+    functions: tuple[tuple[str, object], ...] = ()
+    without_version: tuple[str, ...] = ()
+
+
+def expression_mark(spark: SparkSession) -> int:
+    """A number below the id of every expression that is analysed from now on.
+
+    Args:
+        spark: A classic session.
+    """
+    return int(Jvm(spark).object(f"{_CATALYST}.expressions.NamedExpression").newExprId().id())
+
+
+def analysed_plan(session: SparkSession, frame: DataFrame, mark: int) -> AnalysedPlan:
+    """Read an analysed plan; nothing is run.
+
+    Args:
+        session: A classic session of the caller's own; texts are made by its settings.
+        frame: A DataFrame.
+        mark: From `expression_mark`, before the query was analysed: a `#12` in a text of the
+            user's is told from the id of an expression by it.
+
+    Example:
+        >>> mark = expression_mark(spark)
+        >>> analysed_plan(spark, spark.sql("SELECT rand() AS n"), mark).without_version
+        ('it calls rand()',)
+    """
+    session.conf.set("spark.sql.debug.maxToStringFields", str(_MAX_TEXT))
+    with active(session):
+        plan: JavaObject = frame._jdf.queryExecution().analyzed()
+        return _Reader(Jvm(session), plan, mark).read()
+
+
+class _Reader:
+    def __init__(self, jvm: Jvm, plan: JavaObject, mark: int) -> None:
+        self._jvm = jvm
+        self._plan = plan
+        self._mark = mark
+        kinds = jvm.type(f"{_CATALYST}.trees.TreePattern")
+        self._patterns = {name: getattr(kinds, name)() for name in _PATTERNS}
+        self._told: list[str] = []
+        self._tables: dict[Relation, None] = {}
+        self._files: dict[str, str] = {}
+        self._without: dict[str, None] = {}
+
+    def read(self) -> AnalysedPlan:
+        text = normalised(self._plan.treeString(True, False, _MAX_TEXT, False, False), self._mark)
+        self._told += [text, self._plan.schema().catalogString()]
+        plans = [self._plan, *items(self._plan.subqueriesAll())]
+        for plan in plans:
+            for leaf in items(plan.collectLeaves()):
+                self._leaf(leaf)
+        self._expressions(text)
+        functions = tuple(self._functions(plans))
+        return AnalysedPlan(
+            digest=hashlib.sha256("\n".join(self._told).encode()).hexdigest()[:16],
+            tables=tuple(self._tables),
+            files=self._files,
+            functions=functions,
+            without_version=tuple(self._without),
+        )
+
+    def _leaf(self, leaf: JavaObject) -> None:
+        relation = leaf_relation(leaf)
+        if relation is None:
+            return
+        if relation.is_streaming:
+            self._without["it reads a stream"] = None
+        elif relation.kind == "local":
+            self._local(leaf)
+        elif relation.kind == "delta" and not self._is_change_feed(leaf):
+            self._tables[relation] = None
+            self._told.append(leaf.schema().catalogString())
+        elif relation.kind == "opaque":
+            what = "it reads rows whose origin Spark does not tell (Python, an RDD, a checkpoint)"
+            self._without[what] = None
+        elif not self._listed(leaf, relation):
+            name = relation.name or relation.location or "a table"
+            self._without[f"it reads {name}, which has no version"] = None
+
+    def _is_change_feed(self, leaf: JavaObject) -> bool:
+        return class_name(leaf) == "LogicalRelation" and not is_a(
+            leaf.relation(), "HadoopFsRelation"
+        )
+
+    def _local(self, leaf: JavaObject) -> None:
+        if class_name(leaf) != "LocalRelation":
+            return
+        rows = leaf.data()
+        if rows.size() > _MAX_ROWS:
+            self._without["it reads many rows from Python"] = None
+            return
+        self._told.append(f"{leaf.schema().catalogString()} {rows.mkString(chr(30))}")
+
+    def _listed(self, leaf: JavaObject, relation: Relation) -> bool:
+        if class_name(leaf) != "LogicalRelation" or relation.location is None:
+            return False
+        source = leaf.relation()
+        if not is_a(source, "HadoopFsRelation"):
+            return False
+        listed = listing(self._jvm, source.location())
+        if listed is None:
+            return False
+        where = relation.location
+        self._files[where] = _combined(self._files.get(where), listed)
+        options = sorted(entries(source.options()).items())
+        self._told.append(f"{where} {leaf.schema().catalogString()} {options}")
+        return True
+
+    def _expressions(self, text: str) -> None:
+        if not self._plan.deterministic():
+            names = _calls(_NOT_REPEATABLE, text)
+            self._without[_called(names, "a function not marked deterministic")] = None
+        if self._contains(self._plan, "CURRENT_LIKE"):
+            self._without[_called(_calls(_CURRENT, text), "a function of the current time")] = None
+        if self._contains(self._plan, "SCALA_UDF") or _FOREIGN_CODE.search(text):
+            self._without["it calls a function of the JVM, whose code cannot be told"] = None
+        if self._tables and _FILE_METADATA.search(text):
+            self._without["it reads _metadata of a Delta table's files"] = None
+        if "ScriptTransformation" in text:
+            self._without["it runs a script"] = None
+
+    def _contains(self, node: JavaObject, pattern: str) -> bool:
+        return bool(node.containsPattern(self._patterns[pattern]))
+
+    def _functions(self, plans: list[JavaObject]) -> Iterator[tuple[str, object]]:
+        if not self._contains(self._plan, "PYTHON_UDF"):
+            return
+        waiting = [(plan, True) for plan in plans]
+        while waiting:
+            node, is_plan = waiting.pop()
+            if not self._contains(node, "PYTHON_UDF"):
+                continue
+            if is_plan:
+                waiting += [(expression, False) for expression in items(node.expressions())]
+            elif class_name(node) in _PYTHON:
+                yield str(node.name()), _python_function(node)
+            waiting += [(child, is_plan) for child in items(node.children())]
+
+
+def normalised(text: str, mark: int) -> str:
+    """A plan's text with its expression ids numbered in the order they appear.
+
+    Args:
+        text: `treeString` of the plan.
+        mark: Ids below it are none of the plan's: they stand in texts of the user's.
+
+    Example:
+        >>> normalised("Project [a#31, concat(b#30, #7)]", 20)
+        'Project [a#0, concat(b#1, #7)]'
+    """
+    ids: dict[str, int] = {}
+    counted: dict[str, int] = {}
+
+    def renumbered(match: re.Match[str]) -> str:
+        if int(match[1]) < mark:
+            return match[0]
+        return f"#{ids.setdefault(match[1], len(ids))}"
+
+    def recounted(match: re.Match[str]) -> str:
+        kind = match[1].replace("Def", "").replace("Ref", "")
+        return f"{match[1]}{counted.setdefault(kind + match[2], len(counted))}"
+
+    return _PARTITIONS.sub("", _COUNTED.sub(recounted, _EXPRESSION_ID.sub(renumbered, text)))
+
+
+def _python_function(expression: JavaObject) -> object:
+    """The function that Python workers run, from its pickled form; None when it cannot be read."""
+    try:
+        command = bytes(expression.func().command().unsafeArray())
+        loaded: object = CloudPickleSerializer().loads(command)  # type: ignore[no-untyped-call]
+    except Exception:  # noqa: BLE001 - whatever a user's pickle does, its function is unknown
+        return None
+    return loaded[0] if isinstance(loaded, tuple) and loaded else None
+
+
+def _calls(pattern: re.Pattern[str], text: str) -> list[str]:
+    return sorted({found.lower() for found in pattern.findall(text)})
+
+
+def _called(names: list[str], otherwise: str) -> str:
+    return f"it calls {', '.join(f'{name}()' for name in names) if names else otherwise}"
+
+
+def _combined(known: str | None, more: str) -> str:
+    if known is None or known == more:
+        return more
+    return hashlib.sha256(" ".join(sorted((known, more))).encode()).hexdigest()[:16]

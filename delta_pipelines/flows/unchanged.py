@@ -1,0 +1,102 @@
+"""Leaves a dataset alone when a refresh would change nothing: no commit, no Spark job."""
+
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.history import last_data_version
+from delta_pipelines.delta.loading import load_table
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.flows.context import UpdateContext
+from delta_pipelines.flows.outcome import Outcome
+from delta_pipelines.flows.results import TableFacts
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.planning.decision import TableDecision
+from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
+from delta_pipelines.planning.tracing import last_write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def leave_as_planned(
+    spark: "SparkSession", table: Table, planned: DatasetPlan, context: UpdateContext
+) -> Outcome | None:
+    """Leave a table alone because the plan found nothing to do and nothing happened since.
+
+    Args:
+        spark: The session.
+        table: The table.
+        planned: Its plan.
+        context: The update.
+
+    Returns:
+        None when it has to be looked at again.
+    """
+    before = planned.base
+    if planned.action != "none" or context.force or before is None:
+        return None
+    if not context.reads_as_planned(table.identifier):
+        return None
+    now = load_table(spark, table.identifier)
+    if now is None or (now.table_id, now.version) != (before.table_id, before.version):
+        return None
+    return _unchanged(spark, now, planned.reason) if now.registered else None
+
+
+def leave_unchanged(
+    session: "SparkSession",
+    table: Table,
+    base: TableState | None,
+    decision: TableDecision,
+    context: UpdateContext,
+    *,
+    is_full_refresh: bool,
+) -> Outcome | None:
+    """Leave a table alone when its last refresh read the very same; else note why it is refreshed.
+
+    Args:
+        session: The dataset's own session.
+        table: The table.
+        base: The table as the transaction found it.
+        decision: Create, wipe or alter.
+        context: The update, in which the query was analysed.
+        is_full_refresh: True when its rows are to be wiped first.
+
+    Returns:
+        None when the table is to be refreshed.
+    """
+    if base is None or table.kind not in DECIDED:
+        return None
+    planned = context.planned(table.identifier)
+    flow = context.plan.graph.flow(table.identifier)
+    if is_full_refresh or table.identifier in context.plan.blocked:
+        if planned.action == "none":
+            context.refreshes(table.identifier, "a full refresh was asked for")
+        return None
+    now = context.dependencies(flow)
+    if now is None:
+        verdict = Verdict(False, "this session cannot tell what its rows depend on")
+    else:
+        verdict = judge(
+            last_write(session, base, context.plan.pipeline),
+            now,
+            changes=(planned.changes or ("its layout",)) if decision.alter else (),
+            force=context.force,
+        )
+    if not verdict.unchanged:
+        context.refreshes(table.identifier, verdict.reason)
+        return None
+    context.versions.wrote(base)
+    return _unchanged(session, base, verdict.reason)
+
+
+def _unchanged(spark: "SparkSession", state: TableState, reason: str) -> Outcome:
+    facts = TableFacts(
+        schema=state.schema,
+        location=state.location,
+        table_id=state.table_id,
+        data_version=last_data_version(spark, state),
+        files=state.files,
+        size_bytes=state.size_bytes,
+    )
+    return Outcome("unchanged", "none", reason, facts, version=state.version)

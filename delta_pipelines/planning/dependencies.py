@@ -1,0 +1,103 @@
+"""What a dataset's rows depend on, as a value that every commit keeps in its user metadata."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+FORMAT = 1
+"""Of the recorded value; another one is not comparable, so the dataset is refreshed once."""
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """The rows of one table.
+
+    Args:
+        table_id: Delta's id of the table.
+        version: The last Delta version that changed its rows.
+    """
+
+    table_id: str
+    version: int
+
+
+@dataclass(frozen=True)
+class Dependencies:
+    """Equal dependencies give equal rows.
+
+    Args:
+        definition: `definition_hash` of the dataset.
+        plan: Hash of its analysed plan, which shows what its function made of the outside world.
+        engine: Versions of Spark and Delta.
+        tables: The tables it reads, through views -> their rows.
+        views: The views between it and those tables -> `definition_hash`.
+        files: Root paths of other files -> hash of their listing.
+        functions: Python functions that run on its rows -> hash of their code.
+        settings: Settings of the session that can change rows.
+        without_version: What else it depends on, each as the end of a sentence: nothing says
+            whether that changed.
+    """
+
+    definition: str
+    plan: str = ""
+    engine: str = ""
+    tables: Mapping[str, TableVersion] = field(default_factory=dict)
+    views: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    functions: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    without_version: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, ready for JSON."""
+        return {"format": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, recorded: object) -> "Dependencies | None":
+        """Read what `to_dict` gave; None when it is of another format."""
+        if not isinstance(recorded, dict) or recorded.get("format") != FORMAT:
+            return None
+        values = {key: value for key, value in recorded.items() if key != "format"}
+        try:
+            tables = {name: TableVersion(**table) for name, table in values["tables"].items()}
+            values["without_version"] = tuple(values["without_version"])
+            return cls(**{**values, "tables": tables})
+        except (KeyError, TypeError, AttributeError):
+            return None
+
+
+@dataclass(frozen=True)
+class LastWrite:
+    """The commit that last changed a table's rows.
+
+    Args:
+        version: Its Delta version.
+        ours: True when this pipeline made it for this dataset.
+        dependencies: What its rows depended on; None when it does not say.
+    """
+
+    version: int
+    ours: bool
+    dependencies: Dependencies | None = None
+
+    @classmethod
+    def of(
+        cls, version: int, user_metadata: str | None, *, pipeline: str, dataset: str
+    ) -> "LastWrite":
+        """Read a commit's user metadata.
+
+        Args:
+            version: The commit.
+            user_metadata: What its writer left.
+            pipeline: The pipeline that asks.
+            dataset: Qualified name of the dataset.
+        """
+        try:
+            said = json.loads(user_metadata or "null")
+        except ValueError:
+            said = None
+        if not isinstance(said, dict):
+            return cls(version, ours=False)
+        ours = said.get("pipeline") == pipeline and said.get("dataset") == dataset
+        return cls(version, ours, Dependencies.from_dict(said.get("dependencies")))

@@ -1,0 +1,112 @@
+"""The decision whether a refresh would change anything. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from delta_pipelines.planning.dependencies import Dependencies, LastWrite, TableVersion
+
+DECIDED = ("materialized_view", "upsert")
+"""Kinds that are left alone when nothing changed; a stream knows by itself what is new."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether to refresh a dataset.
+
+    Args:
+        unchanged: True when its rows and definition are what a refresh would make.
+        reason: Why; the part of a sentence behind "because" when it is to be refreshed.
+    """
+
+    unchanged: bool
+    reason: str
+
+
+def judge(
+    last: LastWrite,
+    now: Dependencies | None,
+    *,
+    changes: Sequence[str] = (),
+    is_full_refresh: bool = False,
+    force: bool = False,
+) -> Verdict:
+    """Decide whether a table that exists is to be refreshed.
+
+    Args:
+        last: The commit that last changed its rows.
+        now: What its rows would depend on; None when that cannot be told.
+        changes: What a refresh would change besides rows.
+        is_full_refresh: True when a full refresh was asked for, also where it is not allowed.
+        force: True when the user wants a refresh in any case.
+
+    Example:
+        >>> same = Dependencies("0123456789abcdef")
+        >>> judge(LastWrite(3, ours=True, dependencies=same), same).reason
+        'nothing changed since version 3'
+    """
+    reason = _reason(last, now, changes, is_full_refresh, force)
+    if reason is None:
+        return Verdict(True, f"nothing changed since version {last.version}")
+    return Verdict(False, reason)
+
+
+def _reason(
+    last: LastWrite,
+    now: Dependencies | None,
+    changes: Sequence[str],
+    is_full_refresh: bool,
+    force: bool,
+) -> str | None:
+    if force:
+        return "that was forced"
+    if is_full_refresh:
+        return "a full refresh was asked for"
+    if not last.ours:
+        return f"somebody else changed its rows at version {last.version}"
+    if now is None:
+        return "this session cannot tell what its rows depend on"
+    if last.dependencies is None:
+        return f"version {last.version} does not say what its rows depended on"
+    if now.without_version:
+        return "; ".join(now.without_version)
+    if changes:
+        return f"its definition changed ({'; '.join(changes)})"
+    return _difference(last.dependencies, now)
+
+
+def _difference(before: Dependencies, now: Dependencies) -> str | None:
+    if before.definition != now.definition:
+        return "its definition changed"
+    for what, old, new in (
+        ("view", before.views, now.views),
+        ("table", before.tables, now.tables),
+        ("files", before.files, now.files),
+        ("function", before.functions, now.functions),
+        ("setting", before.settings, now.settings),
+    ):
+        told = _changed(what, old, new)
+        if told:
+            return told
+    if before.engine != now.engine:
+        return f"it was computed by {before.engine} and would be by {now.engine}"
+    if before.plan != now.plan:
+        return "its query gives another plan"
+    return None
+
+
+def _changed(what: str, before: Mapping[str, object], now: Mapping[str, object]) -> str | None:
+    name = next((n for n in sorted({*before, *now}) if before.get(n) != now.get(n)), None)
+    if name is None:
+        return None
+    old, new = before.get(name), now.get(name)
+    if what in ("view", "table", "function") and (old is None or new is None):
+        return f"it reads {name} {'now' if old is None else 'no longer'}"
+    if isinstance(old, TableVersion) and isinstance(new, TableVersion):
+        if old.table_id != new.table_id:
+            return f"{name} was made anew"
+        return f"{name} changed (version {old.version} -> {new.version})"
+    if what == "files":
+        return f"the files in {name} changed"
+    if what == "setting":
+        return f"the setting {name} changed ({old} -> {new})"
+    return f"the {what} {name} changed"

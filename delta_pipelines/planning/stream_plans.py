@@ -1,0 +1,109 @@
+"""A table's streams, held against its checkpoints while planning; nothing is read from them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.streams import check_appends
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.graph.graph import Flow, Graph, Table
+from delta_pipelines.graph.streams import stream_inputs
+from delta_pipelines.planning.checkpoints import StreamSource, checkpoints_of, outdated_reason
+from delta_pipelines.planning.kept_schema import needs_rewrite
+from delta_pipelines.planning.selection import RefreshSet
+from delta_pipelines.planning.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class StreamPlans:
+    """Plans the streams of a run's tables.
+
+    Args:
+        graph: The pipeline's graph.
+        tables: What exists.
+        chosen: What the run refreshes.
+    """
+
+    def __init__(self, graph: Graph, tables: Tables, chosen: RefreshSet) -> None:
+        self._graph = graph
+        self._tables = tables
+        self._chosen = chosen
+
+    def check(
+        self,
+        table: Table,
+        frames: "Sequence[DataFrame]",
+        definition: TableDefinition,
+        *,
+        is_full_refresh: bool,
+    ) -> tuple[str, ...]:
+        """Hold a table's streams against its checkpoints.
+
+        Args:
+            table: The table.
+            frames: Its analysed queries, one per flow.
+            definition: What it is to be.
+            is_full_refresh: True when its rows are wiped first.
+
+        Returns:
+            What is notable about them, as sentences.
+
+        Raises:
+            DatasetError: A stream cannot append, or a source no longer fits its checkpoint.
+            SchemaChangeError: Rows that streams have read would have to be written again.
+        """
+        base = self._tables.state(table.identifier)
+        for frame in frames:
+            if frame.isStreaming:
+                check_appends(frame)
+        flows = self._graph.flows_of(table.identifier)
+        current = checkpoints_of(base.properties) if base and not is_full_refresh else {}
+        notes = []
+        for flow in flows:
+            had = current.get(flow.name.lower())
+            if flow.name.lower() in self._chosen.reset:
+                notes.append(f"flow {flow.name!r} reads its streams from the beginning")
+            elif had is None and base is not None and not is_full_refresh:
+                notes.append(f"flow {flow.name!r} is new: it reads its streams from the beginning")
+            elif had is not None and (told := had.outdated(self._sources(flow))):
+                raise DatasetError(outdated_reason(flow, told, table.name), dataset=table.name)
+        declared = {flow.name.lower() for flow in flows}
+        notes += [
+            f"flow {name!r} is no longer declared; its checkpoint is kept"
+            for name in current
+            if name not in declared
+        ]
+        if (
+            table.is_streaming_table
+            and base is not None
+            and not is_full_refresh
+            and base.files != 0
+            and needs_rewrite(base.schema, definition.schema)
+        ):
+            raise SchemaChangeError(
+                "a column gets a wider type, for which every file would be written again, and "
+                "streams that read this table would see all rows twice. Ways out: cast the column "
+                f"in the query, or refresh the table fully (full_refresh=[{table.name!r}]).",
+                dataset=table.name,
+            )
+        return tuple(notes)
+
+    def _sources(self, flow: Flow) -> dict[str, StreamSource]:
+        """What a flow's streams will read in this run."""
+        sources = {}
+        for identifier in stream_inputs(self._graph, flow):
+            state = self._tables.state(identifier)
+            if state is None:
+                continue
+            source = StreamSource.of(state)
+            upstream = self._graph[identifier]
+            if (
+                identifier in self._chosen.full
+                and isinstance(upstream, Table)
+                and upstream.keeps_rows
+            ):
+                source = StreamSource(source.table_id, source.epoch + 1)
+            sources[str(identifier)] = source
+        return sources

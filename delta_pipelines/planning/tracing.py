@@ -1,0 +1,173 @@
+"""Traces what a dataset's rows depend on, from its analysed query; starts no Spark job."""
+
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.analysed import AnalysedPlan, analysed_plan
+from delta_pipelines.delta.history import data_version_at, last_data_version
+from delta_pipelines.delta.loading import history_entry
+from delta_pipelines.delta.relations import Relation
+from delta_pipelines.delta.settings import engine, row_settings
+from delta_pipelines.delta.signatures import unavailable
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.fingerprint import definition_hash
+from delta_pipelines.graph.graph import Flow, Graph, View
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.dependencies import Dependencies, LastWrite, TableVersion
+from delta_pipelines.reached_code import reached_code
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+_MAX_FOUND = 10_000
+_found_in_place: dict[tuple[str, int], Dependencies] = {}
+
+
+def trace(
+    session: "SparkSession",
+    graph: Graph,
+    flow: Flow,
+    rows: "DataFrame",
+    *,
+    mark: int,
+    names: Mapping[str, str],
+) -> Dependencies | None:
+    """Tell what a dataset's rows depend on.
+
+    Args:
+        session: A session of the caller's own, to make texts in.
+        graph: The pipeline's graph.
+        flow: Its flow.
+        rows: The analysed query.
+        mark: From `expression_mark`, before the query was analysed.
+        names: Names of known tables by their location.
+
+    Returns:
+        None where Delta's classes are out of reach; such a dataset is refreshed always.
+    """
+    if unavailable(session, flow.target):
+        return None
+    try:
+        return _traced(session, graph, flow, rows, mark, names)
+    except Exception:
+        # A refresh that could be done must not fail because it cannot be told to be needless.
+        log.warning("%s: cannot tell what its rows depend on", flow.target, exc_info=True)
+        return None
+
+
+def _traced(
+    session: "SparkSession",
+    graph: Graph,
+    flow: Flow,
+    rows: "DataFrame",
+    mark: int,
+    names: Mapping[str, str],
+) -> Dependencies:
+    plan = analysed_plan(session, rows, mark)
+    functions, unseen = _functions(plan)
+    return Dependencies(
+        definition=definition_hash(flow.declaration),
+        plan=plan.digest,
+        engine=engine(session),
+        tables=_tables(session, plan.tables, names),
+        views={
+            str(view.identifier): definition_hash(view.declaration)
+            for view in views_between(graph, flow.target)
+        },
+        files=plan.files,
+        functions=functions,
+        settings=row_settings(rows.sparkSession),
+        without_version=(*plan.without_version, *unseen),
+    )
+
+
+def last_write(session: "SparkSession", state: TableState, pipeline: str) -> LastWrite:
+    """Read the commit that last changed a table's rows.
+
+    Args:
+        session: Any session.
+        state: The table.
+        pipeline: The pipeline that asks.
+    """
+    version = last_data_version(session, state)
+    found = _found_in_place.get((state.table_id, version))
+    if found is not None:
+        return LastWrite(version, ours=True, dependencies=found)
+    entry = history_entry(session, state.location, version)
+    said = entry.user_metadata if entry is not None else None
+    return LastWrite.of(version, said, pipeline=pipeline, dataset=str(state.identifier))
+
+
+def found_in_place(
+    session: "SparkSession", state: TableState, dependencies: Dependencies | None
+) -> None:
+    """Note that a merge found all its rows in the table, and so made no commit to say so in.
+
+    Only this process knows it: another one merges once more, and finds them in place again.
+
+    Args:
+        session: Any session.
+        state: The table.
+        dependencies: What the merged rows depended on.
+    """
+    if dependencies is None:
+        return
+    if len(_found_in_place) >= _MAX_FOUND:
+        _found_in_place.clear()
+    _found_in_place[state.table_id, last_data_version(session, state)] = dependencies
+
+
+def views_between(graph: Graph, identifier: Identifier) -> tuple[View, ...]:
+    """The views, temporary and persisted, between a dataset and the tables that it reads. Pure."""
+    found: dict[Identifier, View] = {}
+    waiting = list(graph.flow(identifier).inputs.values())
+    while waiting:
+        dataset = graph[waiting.pop()]
+        if isinstance(dataset, View) and dataset.identifier not in found:
+            found[dataset.identifier] = dataset
+            waiting += graph.flow(dataset.identifier).inputs.values()
+    return tuple(found.values())
+
+
+def tables_behind(graph: Graph, identifier: Identifier) -> frozenset[Identifier]:
+    """The tables and sources that a dataset reads, through all views. Pure."""
+    parts = [identifier, *(view.identifier for view in views_between(graph, identifier))]
+    read: Iterable[Identifier] = (i for part in parts for i in graph.flow(part).inputs.values())
+    return frozenset(i for i in read if not isinstance(graph[i], View))
+
+
+def _tables(
+    session: "SparkSession", tables: Iterable[Relation], names: Mapping[str, str]
+) -> dict[str, TableVersion]:
+    found: dict[str, set[TableVersion]] = {}
+    for table in tables:
+        location, table_id = table.location or "", table.table_id or ""
+        version = data_version_at(session, location, table_id, table.version or 0)
+        name = names.get(location, table.name or location)
+        found.setdefault(name, set()).add(TableVersion(table_id, version))
+    return {
+        # A query may read one table at several versions.
+        name if number == 0 else f"{name} ({number + 1})": rows
+        for name, versions in found.items()
+        for number, rows in enumerate(sorted(versions, key=lambda v: (v.version, v.table_id)))
+    }
+
+
+def _functions(plan: AnalysedPlan) -> tuple[dict[str, str], list[str]]:
+    told: dict[str, str] = {}
+    unseen = []
+    for name, function in plan.functions:
+        if function is None:
+            unseen.append(f"the code of its function {name} cannot be read")
+            continue
+        code = reached_code(function)
+        unseen += [
+            f"its function {name} uses {used}, whose content cannot be told" for used in code.unseen
+        ]
+        text = f"{told.get(name, '')} {code.text}"
+        told[name] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return told, list(dict.fromkeys(unseen))

@@ -1,0 +1,220 @@
+"""What counts as a function's code: whatever of the user's own it reaches, and nothing else."""
+
+import importlib
+import itertools
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from delta_pipelines.reached_code import MAX_ITEMS, reached_code
+
+_numbers = itertools.count()
+
+FILES = {
+    "__init__.py": "",
+    "pipeline.py": """
+import functools
+import json
+from decimal import Decimal
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType
+from PACKAGE import places
+from PACKAGE.cleaning import Cleaner, cleaned, unused
+
+RATE = Decimal("1.5")
+COLUMNS = {"a": ["x", "y"], "b": {"u", "v", "w"}}
+double = F.udf(lambda n: n * 2, IntegerType())
+
+def rows(spark, limit=10, *, kind="csv"):
+    from PACKAGE.late import late_filter
+    frame = cleaned(spark.read.format(kind).load(places.FOLDER), RATE, COLUMNS)
+    frame = Cleaner(3).clean(frame).withColumn("n", double("n"))
+    return late_filter(frame).limit(limit)
+
+def made(factor):
+    def inner(spark):
+        return spark.range(factor)
+    return inner
+closed = made(4)
+wrapped = functools.lru_cache(rows)
+""",
+    "places.py": "from pathlib import Path\nFOLDER = Path('landing')\nOTHER = 1\n",
+    "cleaning.py": """
+from PACKAGE.deep import trimmed
+
+class Base:
+    def clean(self, frame):
+        return frame.where("a > 0")
+
+class Cleaner(Base):
+    def __init__(self, n):
+        self.n = n
+
+def cleaned(frame, rate, columns):
+    '''Says what it does.'''
+    return trimmed(frame).select(*columns["a"])
+
+def unused():
+    return 1
+""",
+    "deep.py": "WIDTH = 7\ndef trimmed(frame):\n    return frame.limit(WIDTH)\n",
+    "late.py": "from PACKAGE import later\ndef late_filter(frame):\n    return frame\n",
+    "later.py": "LAST = 1\n",
+}
+
+
+def package(folder: Path, monkeypatch, changes=(), files=FILES):
+    """Write the package with replaced texts, and import its pipeline module."""
+    name = "reached"
+    for known in [m for m in sys.modules if m.split(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, known)
+    root = folder / str(next(_numbers))
+    (root / name).mkdir(parents=True)
+    for file, text in files.items():
+        for where, old, new in changes:
+            if where == file:
+                assert old in text, (where, old)
+                text = text.replace(old, new)
+        (root / name / file).write_text(text.replace("PACKAGE", name), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(root))
+    return importlib.import_module(f"{name}.pipeline")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("pipeline.py", ".limit(limit)", ".limit(limit + 1)"),
+        ("pipeline.py", "limit=10", "limit=11"),
+        ("pipeline.py", 'kind="csv"', 'kind="json"'),
+        ("pipeline.py", '"1.5"', '"1.50"'),
+        ("pipeline.py", '"v"', '"z"'),
+        ("pipeline.py", "n * 2", "n * 3"),
+        ("pipeline.py", "n * 2, IntegerType()", "n * 2"),
+        ("pipeline.py", "Cleaner(3)", "Cleaner(4)"),
+        ("places.py", "landing", "elsewhere"),
+        ("cleaning.py", "a > 0", "a > 1"),
+        ("cleaning.py", 'columns["a"]', 'columns["b"]'),
+        ("cleaning.py", "self.n = n", "self.n = n + 1"),
+        ("deep.py", "WIDTH = 7", "WIDTH = 8"),
+        ("deep.py", "limit(WIDTH)", "limit(2 * WIDTH)"),
+        ("late.py", "return frame", "return frame.distinct()"),
+        ("later.py", "LAST = 1", "LAST = 2"),
+    ],
+    ids=str,
+)
+def test_a_change_of_whatever_is_reached_shows(tmp_path, monkeypatch, change) -> None:
+    before = reached_code(package(tmp_path, monkeypatch).rows)
+    after = reached_code(package(tmp_path, monkeypatch, [change]).rows)
+    assert before.text != after.text
+    assert before.unseen == after.unseen == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("pipeline.py", "import json", "import json\n\n# moved down\n\n"),
+        ("pipeline.py", "return spark.range(factor)", "return spark.range(factor + 1)"),
+        ("cleaning.py", "Says what it does.", "Says it in other words."),
+        ("cleaning.py", "def unused():\n    return 1", "def unused():\n    return 2"),
+        ("places.py", "OTHER = 1", "OTHER = 2"),
+        ("pipeline.py", '{"u", "v", "w"}', '{"w", "u", "v"}'),
+    ],
+    ids=str,
+)
+def test_what_is_not_reached_or_decides_nothing_does_not_show(
+    tmp_path, monkeypatch, change
+) -> None:
+    before = reached_code(package(tmp_path, monkeypatch).rows).text
+    assert reached_code(package(tmp_path, monkeypatch, [change]).rows).text == before
+
+
+def test_closures_and_caches_are_looked_into(tmp_path, monkeypatch) -> None:
+    one = package(tmp_path, monkeypatch)
+    two = package(tmp_path, monkeypatch, [("pipeline.py", "made(4)", "made(5)")])
+    assert reached_code(one.closed).text != reached_code(two.closed).text
+    other = package(tmp_path, monkeypatch, [("deep.py", "WIDTH = 7", "WIDTH = 8")])
+    assert reached_code(one.wrapped).text != reached_code(other.wrapped).text
+
+
+def test_an_edit_under_a_running_process_is_not_what_the_process_runs(
+    tmp_path, monkeypatch
+) -> None:
+    module = package(tmp_path, monkeypatch)
+    before = reached_code(module.rows).text
+    file = Path(module.__file__).with_name("cleaning.py")
+    file.write_text(file.read_text().replace("a > 0", "a > 100"))
+    assert reached_code(module.rows).text == before
+
+
+def test_modules_beside_a_single_file_are_its_own_and_libraries_are_not(
+    tmp_path, monkeypatch
+) -> None:
+    def hashed(width: int) -> str:
+        folder = tmp_path / str(next(_numbers))
+        folder.mkdir()
+        (folder / "flat_pipeline.py").write_text(
+            "import pytest, json\nfrom flat_part import part\n"
+            "def rows(spark):\n    pytest.raises, json.dumps\n    return part(spark)\n"
+        )
+        (folder / "flat_part.py").write_text(f"def part(spark):\n    return spark.range({width})\n")
+        for name in ("flat_pipeline", "flat_part"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.syspath_prepend(str(folder))
+        code = reached_code(importlib.import_module("flat_pipeline").rows)
+        assert code.unseen == ()
+        assert len(code.text) < 2_000, "no library was looked into"
+        return code.text
+
+    assert hashed(1) == hashed(1)
+    assert hashed(1) != hashed(2)
+
+
+def test_what_cannot_be_told_is_named_and_nothing_raises() -> None:
+    class Evil:
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError(name)
+
+    machine, evil, many = subprocess.Popen, Evil(), list(range(MAX_ITEMS + 1))
+    channel = time.struct_time(range(9))
+    iterator = iter([1])
+    used = reached_code(lambda: (machine, many, channel, iterator))
+    assert set(used.unseen) == {"many", "iterator"}
+    assert reached_code(lambda: evil).unseen
+    loop: list[object] = []
+    loop.append(loop)
+    assert reached_code(lambda: loop).text == reached_code(lambda: loop).text
+
+
+CROSS = """
+import sys
+sys.path.insert(0, {root!r})
+import reached.pipeline, hashlib
+from delta_pipelines.reached_code import reached_code
+print(hashlib.sha256(reached_code(reached.pipeline.rows).text.encode()).hexdigest())
+"""
+
+
+def test_the_text_is_the_same_in_every_process(tmp_path, monkeypatch) -> None:
+    root = str(Path(package(tmp_path, monkeypatch).__file__).parents[1])
+
+    def run(seed: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", CROSS.format(root=root)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
+
+    assert run("1") == run("2") != ""
+
+
+def test_two_hundred_functions_are_told_in_well_under_a_second(tmp_path, monkeypatch) -> None:
+    rows = package(tmp_path, monkeypatch).rows
+    started = time.process_time()
+    for _ in range(200):
+        reached_code(rows)
+    assert time.process_time() - started < 1.0
