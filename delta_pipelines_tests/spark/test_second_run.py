@@ -9,6 +9,7 @@ from pathlib import Path
 
 from delta_pipelines_tests.pipelines import jobs_started, run_well, version_of
 from examples.aviation import landing
+from examples.aviation.day_files import land_day_files
 from examples.aviation.pipeline import aviation
 
 PROCESS = """
@@ -120,10 +121,11 @@ def land(folder: Path, release: str, names: dict[str, str]) -> None:
     }.items():
         if not (folder / file).exists():
             (folder / file).write_text(text)
+    land_day_files(folder)
 
 
 def test_a_second_run_of_the_demo_makes_no_commit_and_no_job(spark, tmp_path, monkeypatch):
-    for function in (landing.landed_releases, landing.landed_file):
+    for function in (landing.landed_releases, landing.landed_file, landing.landed_reports):
         monkeypatch.setattr(function, "__defaults__", (tmp_path,))
     land(tmp_path, "2022-01-01", {"KIAH": "Houston", "KORD": "Chicago"})
     land(tmp_path, "2022-06-01", {"KIAH": "Houston", "KORD": "O'Hare"})
