@@ -281,7 +281,7 @@ class _Resolver:
             elif parameter.kind is parameter.POSITIONAL_ONLY:
                 text = f"parameter {parameter.name!r} is positional-only; inputs go in by name."
                 self._problem(declaration, text)
-            elif parameter.name != SESSION_PARAMETER:
+            elif parameter.name != SESSION_PARAMETER and not self._is_own(declaration, parameter):
                 names.append(parameter.name)
         for bound in declaration.inputs:
             if bound == SESSION_PARAMETER:
@@ -290,6 +290,13 @@ class _Resolver:
                 text = f"inputs binds {bound!r}, which is no parameter of the function"
                 self._problem(declaration, text + suggestion(bound, names))
         return names
+
+    def _is_own(self, declaration: Declaration, parameter: inspect.Parameter) -> bool:
+        """True for a value of the user's own: `def f(t, limit=3)`, as loops need it."""
+        name = parameter.name
+        if parameter.default is parameter.empty or name in declaration.inputs:
+            return False
+        return self._lookup(name) is None and name.lower() not in self._by_last_part
 
     def _parameter_input(self, declaration: Declaration, parameter: str) -> Identifier | None:
         bound = declaration.inputs.get(parameter)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import delta_pipelines as dp
+from delta_pipelines.errors import UnknownDatasetError
 from delta_pipelines.graph.sql_inputs import replace_names
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines_tests.pure.graph.declaring import numbers, only_problem, pipeline
@@ -355,3 +356,28 @@ def test_a_graph_finds_its_datasets_by_identifier() -> None:
     assert identifier in graph
     assert Identifier(None, "s", "u") not in graph
     assert graph.flow(identifier).identifier == identifier
+
+
+def test_a_parameter_with_a_default_that_names_no_dataset_is_the_users_own_value() -> None:
+    made = dp.Pipeline("p", schema="s")
+    made.materialized_view("limits", "SELECT 1 AS n")
+    for number in range(2):
+
+        @made.materialized_view(f"t{number}")
+        def table(spark, number=number, limits=None):
+            return spark.range(number)
+
+    assert dict(made.graph().flows["t1"].inputs) == {
+        "limits": made.graph().tables["limits"].identifier
+    }
+
+
+def test_a_bound_parameter_is_an_input_whatever_its_default() -> None:
+    made = dp.Pipeline("p", schema="s")
+
+    @made.materialized_view(inputs={"rows": "nowhere"})
+    def table(rows=None):
+        return rows
+
+    with pytest.raises(UnknownDatasetError):
+        made.graph()
