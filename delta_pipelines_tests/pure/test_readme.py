@@ -41,6 +41,7 @@ def test_its_pipeline_has_the_datasets_that_it_shows(namespace: dict[str, object
     assert [asset.name for asset in pipeline.graph().assets] == [
         "airports_raw",
         "airports",
+        "flights",
         "british_airports",
         "airports_per_country",
         "airport_history",
