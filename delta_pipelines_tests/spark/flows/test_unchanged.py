@@ -43,8 +43,8 @@ NAME = "doubled"
 class World:
     """A pipeline over an outside table and files, and everything about it that can change.
 
-    t (helper, UDF, outside text) reads src; u merges src; f reads files; child reads t through a
-    persisted and a temporary view.
+    t (helper, outside text) reads src; u merges src; f reads files; g runs a UDF; child reads t
+    through a persisted and a temporary view.
     """
 
     def __init__(self, spark, schema: str, folder: Path) -> None:
@@ -79,8 +79,11 @@ class World:
 
         @made.materialized_view(inputs=source, **self.options)
         def t(src):
-            own = helper(src).withColumn(NAME, double("id"))
-            return own.withColumn("day", F.lit(OUTSIDE["day"]))
+            return helper(src).withColumn("day", F.lit(OUTSIDE["day"]))
+
+        @made.materialized_view
+        def g(spark):
+            return spark.range(2).withColumn(NAME, double("id"))
 
         made.upsert("u", "SELECT id, 1 AS n FROM src", keys=["id"], inputs=source)
 
@@ -107,7 +110,7 @@ class World:
 
     def changes(self):
         t, u, f, all_of_t = ["t"], ["u"], ["f"], ["t", "child"]
-        everything = ["t", "u", "f", "child"]
+        everything = ["t", "u", "f", "g", "child"]
         of_src = ["t", "u", "child"]
 
         def set_global(name, value):
@@ -139,7 +142,7 @@ class World:
             ),
             "helper": (set_global("helper", kept_too), all_of_t),
             "constant": (lambda: globals().__setitem__("LIMIT", LIMIT + 1), all_of_t),
-            "function of a UDF": (set_global("double", triple), all_of_t),
+            "function of a UDF": (set_global("double", triple), ["g"]),
             "text of the outside world": (
                 lambda: OUTSIDE.update(day=f"day#{self.fresh()}"),
                 all_of_t,
@@ -185,13 +188,17 @@ class World:
         }
 
 
-TABLES = ("t", "u", "f", "child")
+TABLES = ("t", "u", "f", "g", "child")
 
 
-def test_random_changes_are_followed_exactly(spark, schema, tmp_path, capsys, monkeypatch):
+def test_random_changes_are_followed_exactly(spark, schema, tmp_path, capsys, monkeypatch, request):
     for name in ("LIMIT", "helper", "double"):
         monkeypatch.setitem(globals(), name, globals()[name])
     monkeypatch.setitem(OUTSIDE, "day", OUTSIDE["day"])
+    # A VACUUM lists folders in 10,000 tasks by default.
+    listing = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+    spark.conf.set(listing, "2")
+    request.addfinalizer(lambda: spark.conf.unset(listing))
     world = World(spark, schema, tmp_path / "landing files")
     world.run()
     rng = random.Random(6)
