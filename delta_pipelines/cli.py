@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import json
 import logging
+import os
 import sys
 import uuid
 from pathlib import Path
@@ -16,6 +17,7 @@ from rich.table import Table
 
 from delta_pipelines.errors import PipelineError
 from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.redaction import Redaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +48,9 @@ def cli(verbose: bool) -> None:
 
     TARGET is a pipeline: `package.module:variable` or `path/to/file.py:variable`.
     """
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(message)s")
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_WithoutCredentials())
 
 
 @cli.command()
@@ -168,6 +172,11 @@ def load_pipeline(target: str) -> Pipeline:
     return pipeline
 
 
+class _WithoutCredentials(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return Redaction.of(os.environ).text(super().format(record))
+
+
 def _loaded(path: Path) -> ModuleType:
     """A file whose name another module has already: `calendar.py`, say."""
     spec = importlib.util.spec_from_file_location(f"{path.stem}_{uuid.uuid4().hex}", path)
@@ -196,7 +205,8 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except PipelineError as error:
-        errors.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+        told = Redaction.of(os.environ).text(str(error))
+        errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
         errors.print("interrupted; tables that were not committed are as before.", style="yellow")

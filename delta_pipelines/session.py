@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.catalog_lock import CatalogLock, CatalogLockedError
 from delta_pipelines.errors import SessionError
 from delta_pipelines.java import check_java, java_problem
+from delta_pipelines.redaction import Redaction
 from delta_pipelines.session_config import (
     delta_problem,
     derby_database,
@@ -216,8 +217,10 @@ def _start(config: Mapping[str, str]) -> "SparkSession":
     try:
         spark = builder.getOrCreate()
         spark.catalog.databaseExists("default")
-    except Exception as error:
-        raise _start_error(error, config) from error
+    except Exception as error:  # noqa: BLE001 - told as a SessionError
+        told = _start_error(error, config)
+        told.__cause__ = error
+        raise Redaction.of(config).error(told) from told.__cause__
     return spark
 
 

@@ -172,7 +172,7 @@ class UpdateContext:
             "pipeline": self.plan.pipeline,
             "dataset": str(flow.target),
             "definition": definition_hash(flow.declaration),
-            "inputs": inputs,
+            "inputs": self.plan.redaction.data(inputs),
         }
 
     def table_metadata(self, table: Table) -> dict[str, object]:

@@ -15,6 +15,7 @@ from delta_pipelines.graph.graph import Flow, Graph, View
 from delta_pipelines.graph.resolve import SESSION_PARAMETER
 from delta_pipelines.graph.sql_inputs import replace_names
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.redaction import Redaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,9 +85,8 @@ class Binder:
         except PySparkException:
             raise
         except Exception as error:
-            raise DatasetError(
-                f"its function raised {type(error).__name__}: {error}", dataset=flow.name
-            ) from error
+            told = Redaction().text(f"its function raised {type(error).__name__}: {error}")
+            raise DatasetError(told, dataset=flow.name) from error
         if not isinstance(frame, DataFrame):
             raise DatasetError(
                 f"its function returned {type(frame).__name__}, not a DataFrame.",

@@ -1,11 +1,12 @@
 """Makes a plan: analyses every selected query and compares it with what exists; writes nothing."""
 
+import os
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.rehearsal import rehearse
 from delta_pipelines.delta.relations import relations
-from delta_pipelines.delta.sessions import active, isolated_session
+from delta_pipelines.delta.sessions import active, isolated_session, settings_of
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.streams import check_appends
 from delta_pipelines.delta.table import TableState
@@ -35,6 +36,7 @@ from delta_pipelines.planning.table_rules import rule_notes
 from delta_pipelines.planning.tables import Tables
 from delta_pipelines.planning.upsert_expressions import check_upsert_expressions
 from delta_pipelines.planning.view_definition import is_published, unnamed_columns, view_changes
+from delta_pipelines.redaction import Redaction
 from delta_pipelines.session import check_session
 
 if TYPE_CHECKING:
@@ -70,6 +72,9 @@ class _Planner:
         self._spark = spark
         self._chosen = chosen
         self._tables = Tables(spark)
+        self._redaction = Redaction.of(settings_of(spark), os.environ).knowing(
+            *(d.spark_conf for d in pipeline.declarations)
+        )
         self._failed: dict[Identifier, str] = {}
         self._names = {
             str(dataset.identifier): dataset.identifier
@@ -94,6 +99,7 @@ class _Planner:
             storage=self._declared.storage or default_storage(self._spark, self._pipeline),
             reset_checkpoints=self._chosen.reset,
             checkpoint_retention_days=self._declared.checkpoint_retention_days,
+            redaction=self._redaction,
         )
 
     def _look_at_tables(self) -> None:
@@ -118,6 +124,7 @@ class _Planner:
         except PipelineError as error:
             if isinstance(error, DatasetError):
                 error.location = dataset.declaration.location
+            error = self._redaction.error(error)
             return DatasetPlan(
                 name=dataset.name,
                 identifier=dataset.identifier,
