@@ -153,9 +153,9 @@ def load_pipeline(target: str) -> Pipeline:
     where, _, variable = target.rpartition(":")
     if not where:
         raise click.BadParameter(f"{target!r} is not of the form module:variable.")
-    path = Path(where).resolve() if where.endswith(".py") else None
-    if path is not None and not path.is_file():
-        raise click.BadParameter(f"there is no file {where}.")
+    path = _file(where) if where.endswith(".py") else None
+    if path is None and not all(part.isidentifier() for part in where.split(".")):
+        raise click.BadParameter(f"{where!r} is neither a module nor a file that ends in .py.")
     folder, name = (path.parent, path.stem) if path is not None else (Path.cwd(), where)
     sys.path.insert(0, str(folder))
     try:
@@ -170,6 +170,16 @@ def load_pipeline(target: str) -> Pipeline:
         hint = f" It has: {', '.join(named)}." if named else ""
         raise click.BadParameter(f"{where} has no pipeline {variable!r}.{hint}")
     return pipeline
+
+
+def _file(where: str) -> Path:
+    try:
+        path = Path(where).resolve()
+        if path.is_file():
+            return path
+    except (OSError, ValueError):  # no file can have such a name
+        pass
+    raise click.BadParameter(f"there is no file {where!r}.")
 
 
 class _WithoutCredentials(logging.Formatter):

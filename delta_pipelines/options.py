@@ -167,7 +167,7 @@ def check_text_map(value: object, what: str) -> dict[str, str]:
         return {}
     if not isinstance(value, Mapping):
         # Its value is not told: it may hold credentials.
-        raise DeclarationError(f"{what} must map strings to strings; it is {type(value).__name__}.")
+        raise DeclarationError(f"{what} must be a mapping of strings, not {type(value).__name__}.")
     for key, item in value.items():
         if not isinstance(key, str) or not isinstance(item, str):
             hidden = is_sensitive(str(key))

@@ -30,6 +30,8 @@ _NAMES = (
 )
 _NAME = re.compile(_NAMES, re.IGNORECASE)
 _CREDENTIAL_NAME = re.compile(rf"(?:^|[._-])(?:\w*(?:{_NAMES}))$", re.IGNORECASE)
+_FOLDERS = ("PWD", "OLDPWD")
+"""Environment variables of every shell that only sound like passwords."""
 _PLAIN = re.compile(r"true|false|none|null|[\d.]+\w?|[\w.$]+\.[A-Z]\w+", re.IGNORECASE)
 """Switches, counts, durations and names of classes, whatever their setting is called."""
 
@@ -116,6 +118,8 @@ class Redaction:
 
     def sensitive(self, name: str) -> bool:
         """True when a setting of this name may hold a credential."""
+        if name in _FOLDERS:
+            return False
         return is_sensitive(name) or (self._own is not None and bool(self._own.search(name)))
 
     def text(self, text: str) -> str:

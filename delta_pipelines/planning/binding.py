@@ -69,6 +69,7 @@ class Binder:
         return frame
 
     def _call(self, flow: Flow) -> "DataFrame":
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
         from pyspark.sql import DataFrame
 
@@ -82,7 +83,7 @@ class Binder:
             arguments[SESSION_PARAMETER] = self._session
         try:
             frame = function(**arguments)
-        except PySparkException:
+        except (PySparkException, Py4JError):
             raise
         except Exception as error:
             told = Redaction().text(f"its function raised {type(error).__name__}: {error}")

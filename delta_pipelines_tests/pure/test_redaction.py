@@ -74,6 +74,10 @@ def test_switches_durations_and_classes_are_no_credentials():
     assert Redaction.of(values).secrets == frozenset()
 
 
+def test_the_working_directory_is_no_password():
+    assert Redaction.of({"PWD": "/data/pipelines", "OLDPWD": "/data/old"}).secrets == frozenset()
+
+
 def test_the_sessions_own_redaction_pattern_counts():
     known = Redaction.of({"spark.redaction.regex": "(?i)geheim", "acme.Geheim": SECRET})
     assert known.text(f"it is {SECRET}") == "it is ***"
