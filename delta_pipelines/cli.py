@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import json
 import logging
+import os
 import sys
 import uuid
 from pathlib import Path
@@ -16,6 +17,7 @@ from rich.table import Table
 
 from delta_pipelines.errors import PipelineError
 from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.redaction import Redaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +58,9 @@ def cli(verbose: bool) -> None:
 
     TARGET is a pipeline: `package.module:variable` or `path/to/file.py:variable`.
     """
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(message)s")
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_WithoutCredentials())
 
 
 @cli.command()
@@ -170,9 +174,9 @@ def load_pipeline(target: str) -> Pipeline:
     where, _, variable = target.rpartition(":")
     if not where:
         raise click.BadParameter(f"{target!r} is not of the form module:variable.")
-    path = Path(where).resolve() if where.endswith(".py") else None
-    if path is not None and not path.is_file():
-        raise click.BadParameter(f"there is no file {where}.")
+    path = _file(where) if where.endswith(".py") else None
+    if path is None and not all(part.isidentifier() for part in where.split(".")):
+        raise click.BadParameter(f"{where!r} is neither a module nor a file that ends in .py.")
     folder, name = (path.parent, path.stem) if path is not None else (Path.cwd(), where)
     sys.path.insert(0, str(folder))
     try:
@@ -187,6 +191,21 @@ def load_pipeline(target: str) -> Pipeline:
         hint = f" It has: {', '.join(named)}." if named else ""
         raise click.BadParameter(f"{where} has no pipeline {variable!r}.{hint}")
     return pipeline
+
+
+def _file(where: str) -> Path:
+    try:
+        path = Path(where).resolve()
+        if path.is_file():
+            return path
+    except (OSError, ValueError):  # no file can have such a name
+        pass
+    raise click.BadParameter(f"there is no file {where!r}.")
+
+
+class _WithoutCredentials(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return Redaction.of(os.environ).text(super().format(record))
 
 
 def _loaded(path: Path) -> ModuleType:
@@ -217,7 +236,8 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except PipelineError as error:
-        errors.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+        told = Redaction.of(os.environ).text(str(error))
+        errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
         errors.print("interrupted; tables that were not committed are as before.", style="yellow")

@@ -32,7 +32,11 @@ class Problem:
     location: "SourceLocation | None" = None
 
     def __str__(self) -> str:
-        subject = f"{self.dataset}: " if self.dataset else ""
+        # A name with control characters or half a character must not reach a terminal or a log.
+        name = (
+            self.dataset if not self.dataset or self.dataset.isprintable() else repr(self.dataset)
+        )
+        subject = f"{name}: " if name else ""
         where = f" [{self.location}]" if self.location else ""
         return f"{subject}{self.message}{where}"
 

@@ -5,6 +5,7 @@ import json
 
 from delta_pipelines.declarations import Batch, Declaration, Input, Query
 from delta_pipelines.reached_code import reached_code
+from delta_pipelines.redaction import is_sensitive
 
 
 def definition_hash(declaration: Declaration) -> str:
@@ -27,7 +28,8 @@ def definition_hash(declaration: Declaration) -> str:
         "layout": [declaration.partition_cols, declaration.cluster_by],
         "properties": dict(declaration.table_properties),
         "comment": declaration.comment,
-        "spark_conf": dict(declaration.spark_conf),
+        # A rotated password is no new definition, and its hash would stand in every commit.
+        "spark_conf": {k: v for k, v in declaration.spark_conf.items() if not is_sensitive(k)},
         "upsert": [upsert.keys, upsert.sequence_by, upsert.deletes_when] if upsert else None,
     }
     text = json.dumps(parts, sort_keys=True, default=list)

@@ -14,6 +14,7 @@ from delta_pipelines.declarations import (
     UpsertKeys,
 )
 from delta_pipelines.errors import DeclarationError
+from delta_pipelines.redaction import is_sensitive
 from delta_pipelines.source_location import SourceLocation
 
 
@@ -165,9 +166,12 @@ def check_text_map(value: object, what: str) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise DeclarationError(f"{what} must be a mapping of strings, not {_described(value)}.")
+        # Its value is not told: it may hold credentials.
+        raise DeclarationError(f"{what} must be a mapping of strings, not {type(value).__name__}.")
     for key, item in value.items():
         if not isinstance(key, str) or not isinstance(item, str):
+            hidden = is_sensitive(str(key))
+            item = "***" if hidden else item
             written = str(item).lower() if isinstance(item, bool) else str(item)
             raise DeclarationError(
                 f"{what} must map strings to strings; write {str(key)!r}: {written!r} "

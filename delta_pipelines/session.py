@@ -18,6 +18,7 @@ from delta_pipelines.postgres_catalog import (
     PostgresCatalog,
     check_reachable,
 )
+from delta_pipelines.redaction import Redaction
 from delta_pipelines.session_config import (
     delta_problem,
     derby_database,
@@ -243,8 +244,10 @@ def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "Spark
             spark.catalog.databaseExists("default")
     except CatalogServerError:
         raise
-    except Exception as error:
-        raise _start_error(error, config) from error
+    except Exception as error:  # noqa: BLE001 - told as a SessionError
+        told = _start_error(error, config)
+        told.__cause__ = error
+        raise Redaction.of(config).error(told) from told.__cause__
     return spark
 
 

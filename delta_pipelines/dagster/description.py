@@ -1,13 +1,19 @@
 """An asset's description: the comment, then the query as a code block."""
 
 import inspect
+import os
 import textwrap
 
 from delta_pipelines.declarations import Declaration, Query
+from delta_pipelines.redaction import Redaction
 
 
 def describe(declaration: Declaration, *, include_query: bool = True) -> str | None:
     """Compose a dataset's description as markdown.
+
+    The code is the user's own, yet a literal in it that stands where credentials stand (a URL's
+    user part, `password="..."`, `.option("password", "...")`, the value of a secret environment
+    variable) is shown as `***`: the UI has more readers than the repository.
 
     Args:
         declaration: The dataset.
@@ -24,10 +30,11 @@ def describe(declaration: Declaration, *, include_query: bool = True) -> str | N
         SELECT 1
         ```
     """
-    parts = [declaration.comment] if declaration.comment else []
+    known = Redaction.of(declaration.spark_conf, os.environ)
+    parts = [known.text(declaration.comment)] if declaration.comment else []
     if include_query and declaration.query is not None:
         block = _code_block(declaration.query)
-        parts += [block] if block else []
+        parts += [known.code(block)] if block else []
     return "\n\n".join(parts) or None
 
 

@@ -1,5 +1,6 @@
 """`DeltaPipelineResource`: the Spark session of a run, and the verb that runs a pipeline in it."""
 
+import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any, cast
@@ -12,7 +13,9 @@ from pyspark.sql import SparkSession
 from delta_pipelines.dagster.log_forwarding import forwarded
 from delta_pipelines.dagster.session_start import start_aside
 from delta_pipelines.dagster.step import as_failure, run_step
+from delta_pipelines.delta.sessions import settings_of
 from delta_pipelines.errors import PipelineError, SessionError
+from delta_pipelines.redaction import Redaction
 from delta_pipelines.session import check_session, get_session
 
 
@@ -89,18 +92,22 @@ class DeltaPipelineResource(LazyPySparkResource):
         Raises:
             Failure: After everything that could run has run; holds a table of all results.
         """
-        with forwarded(context.log):
-            try:
+        known = Redaction.of(flat_settings(self.spark_config), os.environ)
+        try:
+            with forwarded(context.log, known.text):
+                spark = self.spark_session
+            known = known.knowing(settings_of(spark))
+            with forwarded(context.log, known.text):
                 events = run_step(
                     context,
-                    self.spark_session,
+                    spark,
                     max_concurrency=self.max_concurrency,
                     lease_timeout=self.lease_timeout,
                 )
                 with closing(events) as running:
                     yield from running
-            except PipelineError as error:
-                raise as_failure(error) from error
+        except PipelineError as error:
+            raise as_failure(known.error(error)) from error
 
     def get_resource_definition(self) -> dg.ResourceDefinition:  # type: ignore[override]
         """The definition that Dagster runs: values given in code are no run config."""

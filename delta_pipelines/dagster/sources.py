@@ -1,5 +1,6 @@
 """Observable assets for the tables that a pipeline reads and somebody else writes."""
 
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 
@@ -7,7 +8,7 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.metadata import MetadataEntry, column_schema
-from delta_pipelines.dagster.resource import DeltaPipelineResource
+from delta_pipelines.dagster.resource import DeltaPipelineResource, flat_settings
 from delta_pipelines.dagster.specs import build_specs
 from delta_pipelines.dagster.step import as_failure
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
@@ -16,6 +17,7 @@ from delta_pipelines.delta.loading import load_table
 from delta_pipelines.errors import PipelineError
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.redaction import Redaction
 
 
 def build_source_observations(
@@ -53,17 +55,18 @@ def build_source_observations(
 
     def observe_sources(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
         resource: DeltaPipelineResource = getattr(context.resources, resource_key)
+        known = Redaction.of(flat_settings(resource.spark_config), os.environ)
         try:
             spark = resource.spark_session
         except PipelineError as error:
-            raise as_failure(error) from error
+            raise as_failure(known.error(error)) from error
         problems = []
         for spec in specs.sources:
             if spec.key in context.selected_asset_keys:
                 try:
                     yield observe_table(spark, spec.key, specs.binding.identifiers[spec.key])
                 except PipelineError as error:
-                    problems.append(str(error))
+                    problems.append(str(known.error(error)))
         if problems:
             raise dg.Failure("\n".join(problems), allow_retries=False)
 

@@ -14,7 +14,8 @@ def literal(text: str) -> str:
     """
     from sqlglot import exp
 
-    return exp.Literal.string(text).sql(dialect="spark")
+    # Spark would put a setting's value (a password, say) or an environment variable for `${...}`.
+    return exp.Literal.string(text).sql(dialect="spark").replace("${", "\\u0024{")
 
 
 def create_view_sql(

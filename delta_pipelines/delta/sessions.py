@@ -31,6 +31,21 @@ def isolated_session(spark: SparkSession) -> SparkSession:
     return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
 
 
+def settings_of(spark: SparkSession) -> dict[str, str]:
+    """All settings of a session that are set, credentials among them, those of Hadoop included.
+
+    Args:
+        spark: A session; of a Connect session nothing is known.
+    """
+    if not is_classic(spark):
+        return {}
+    # One call of the JVM, where `spark.conf.getAll` makes several for each setting.
+    between, pair = "\x01\x02", " -> "
+    listed = str(spark._jsparkSession.sessionState().conf().getAllConfs().mkString(between))
+    entries = (entry.partition(pair) for entry in listed.split(between))
+    return {key.strip("("): value for key, _, value in entries if key}
+
+
 @contextmanager
 def active(spark: SparkSession) -> Iterator[SparkSession]:
     """Make a session the current thread's active one while the block runs.

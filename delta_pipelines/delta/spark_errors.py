@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 
 from delta_pipelines.delta.jvm import JavaObject
 from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.redaction import Redaction
 
 _RETRY_HELPS = (
     "DELTA_CONCURRENT_APPEND",
@@ -72,7 +73,8 @@ def explain(exc: BaseException, dataset: str) -> DatasetError:
     hint = " Running it again can help." if transient else ""
     label = f"[{condition}] " if condition else ""
     kind = SchemaChangeError if condition in _SCHEMA_CONDITIONS else DatasetError
-    error = kind(f"{label}{sentence}{hint}", dataset=dataset, transient=transient)
+    text = Redaction().text(f"{label}{sentence}{hint}")
+    error = kind(text, dataset=dataset, transient=transient)
     error.__cause__ = exc
     return error
 

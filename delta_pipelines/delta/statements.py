@@ -36,7 +36,8 @@ def cluster_by(table: Identifier, columns: Iterable[str]) -> str:
 
 
 def _text(value: str) -> str:
-    return exp.Literal.string(value).sql(dialect="spark")
+    # Spark would put a setting's value (a password, say) or an environment variable for `${...}`.
+    return exp.Literal.string(value).sql(dialect="spark").replace("${", "\\u0024{")
 
 
 def _column(path: str) -> str:

@@ -259,8 +259,10 @@ class UpdateContext:
             "pipeline": self.plan.pipeline,
             "dataset": str(flow.target),
             "definition": definition_hash(flow.declaration),
-            "inputs": inputs,
-            "dependencies": dependencies.to_dict() if dependencies else None,
+            "inputs": self.plan.redaction.data(inputs),
+            "dependencies": (
+                self.plan.redaction.data(dependencies.to_dict()) if dependencies else None
+            ),
         }
 
     def table_metadata(self, table: Table) -> dict[str, object]:

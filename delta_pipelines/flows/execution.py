@@ -109,7 +109,7 @@ class Execution:
                 ended = []
                 for future in done:
                     identifier = running.pop(future)
-                    self._ended[identifier] = future.result()
+                    self._ended[identifier] = self._plan.redaction.result(future.result())
                     ended.append(self._ended[identifier])
                 if ended:
                     ended += self._start(waiting, running, pool)
@@ -144,6 +144,7 @@ class Execution:
             else:
                 continue
             del waiting[identifier]
+            result = self._plan.redaction.result(result)
             self._ended[identifier] = result
             ended.append(result)
         return ended

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from delta_pipelines.graph.names import suggestion
+from delta_pipelines.redaction import is_credential
 
 RESET_ALLOWED = "pipelines.reset.allowed"
 KNOWN_PIPELINE_PROPERTIES = (RESET_ALLOWED,)
@@ -42,6 +43,11 @@ def property_problems(properties: Mapping[str, str]) -> list[str]:
             )
         elif key == RESET_ALLOWED and value not in ("true", "false"):
             problems.append(f"property {key!r} is 'true' or 'false', not {value!r}.")
+        elif is_credential(key, value):
+            problems.append(
+                f"property {key!r} looks like a credential, and a table's properties stand in its "
+                f"log for every reader: give it in the session's settings or in spark_conf."
+            )
         elif not key or "\n" in key or "\x00" in key + value:
             problems.append(f"property {key!r} has a name or value that no catalog can keep.")
     return problems

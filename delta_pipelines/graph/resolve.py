@@ -109,6 +109,11 @@ def _pipeline_problems(pipeline: "Pipeline") -> list[Problem]:
         text = name_problem(name) or ("it has a dot." if "." in name else None)
         if text:
             problems.append(Problem(f"The pipeline's {what} {name!r} cannot be used: {text}"))
+    storage = pipeline.storage
+    if storage is not None and (not storage.strip() or not storage.isprintable()):
+        problems.append(
+            Problem(f"The pipeline's storage {storage!r} is no folder: it is blank or unprintable.")
+        )
     return problems
 
 

@@ -15,6 +15,7 @@ from delta_pipelines.graph.graph import Flow, Graph, View
 from delta_pipelines.graph.resolve import SESSION_PARAMETER
 from delta_pipelines.graph.sql_inputs import replace_names
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.redaction import Redaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,6 +69,7 @@ class Binder:
         return frame
 
     def _call(self, flow: Flow) -> "DataFrame":
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
         from pyspark.sql import DataFrame
 
@@ -81,12 +83,11 @@ class Binder:
             arguments[SESSION_PARAMETER] = self._session
         try:
             frame = function(**arguments)
-        except PySparkException:
+        except (PySparkException, Py4JError):
             raise
         except Exception as error:
-            raise DatasetError(
-                f"its function raised {type(error).__name__}: {error}", dataset=flow.name
-            ) from error
+            told = Redaction().text(f"its function raised {type(error).__name__}: {error}")
+            raise DatasetError(told, dataset=flow.name) from error
         if not isinstance(frame, DataFrame):
             raise DatasetError(
                 f"its function returned {type(frame).__name__}, not a DataFrame.",

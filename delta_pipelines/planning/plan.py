@@ -14,6 +14,7 @@ from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.schema_diff import SchemaChange
+from delta_pipelines.redaction import REDACTED, Redaction, is_sensitive
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,19 @@ class PropertyChange:
     target: str | None
 
     def __str__(self) -> str:
-        if self.current is None:
-            return f"+ {self.key} = {self.target}"
-        if self.target is None:
-            return f"- {self.key} = {self.current}"
-        return f"~ {self.key}: {self.current} -> {self.target}"
+        before, after = self.shown
+        if before is None:
+            return f"+ {self.key} = {after}"
+        if after is None:
+            return f"- {self.key} = {before}"
+        return f"~ {self.key}: {before} -> {after}"
+
+    @property
+    def shown(self) -> tuple[str | None, str | None]:
+        """(current, target) as they may be shown: a credential is not."""
+        if not is_sensitive(self.key):
+            return self.current, self.target
+        return self.current and REDACTED, self.target and REDACTED
 
 
 @dataclass(frozen=True)
@@ -136,7 +145,7 @@ class DatasetPlan:
                 for c in self.schema_changes
             ],
             "property_changes": [
-                {"key": c.key, "current": c.current, "target": c.target}
+                {"key": c.key, "current": c.shown[0], "target": c.shown[1]}
                 for c in self.property_changes
             ],
             "layout_change": self.layout_change,
@@ -165,6 +174,7 @@ class Plan:
         reset_checkpoints: Names, in lower case, of flows that read from the beginning.
         checkpoint_retention_days: Days after which a checkpoint that no longer counts is deleted.
         full: Tables that are refreshed fully.
+        redaction: Takes credentials out of whatever is told of this plan and its run.
     """
 
     pipeline: str
@@ -176,6 +186,7 @@ class Plan:
     reset_checkpoints: frozenset[str] = frozenset()
     checkpoint_retention_days: float = 7.0
     full: frozenset[Identifier] = frozenset()
+    redaction: Redaction = field(default_factory=Redaction, repr=False)
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -190,8 +201,8 @@ class Plan:
         """The plan as plain values, ready for JSON."""
         return {
             "pipeline": self.pipeline,
-            "datasets": [dataset.to_dict() for dataset in self.datasets],
-            "errors": [str(problem) for problem in self.errors],
+            "datasets": [self._told(dataset.to_dict()) for dataset in self.datasets],
+            "errors": [self.redaction.text(str(problem)) for problem in self.errors],
             "reset_checkpoints": sorted(self.reset_checkpoints),
             "reset_blocked": sorted(str(identifier) for identifier in self.blocked),
             "warnings": list(self.graph.warnings),
@@ -200,4 +211,9 @@ class Plan:
     def __str__(self) -> str:
         from delta_pipelines.planning.rendering import render_plan
 
-        return render_plan(self)
+        return self.redaction.text(render_plan(self))
+
+    def _told(self, dataset: dict[str, Any]) -> dict[str, Any]:
+        # Names of columns stay as they are, whatever they look like.
+        columns = ("schema", "schema_changes")
+        return {k: v if k in columns else self.redaction.data(v) for k, v in dataset.items()}

@@ -1,5 +1,6 @@
 """Makes a plan: analyses every selected query and compares it with what exists; writes nothing."""
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -7,7 +8,7 @@ from delta_pipelines.delta.analysed import expression_mark
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.rehearsal import rehearse
 from delta_pipelines.delta.relations import relations
-from delta_pipelines.delta.sessions import active, isolated_session
+from delta_pipelines.delta.sessions import active, isolated_session, settings_of
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import TableState
@@ -33,6 +34,7 @@ from delta_pipelines.planning.tables import Tables
 from delta_pipelines.planning.tracing import last_write, tables_behind, trace
 from delta_pipelines.planning.upsert_expressions import check_upsert_expressions
 from delta_pipelines.planning.view_definition import is_published, unnamed_columns, view_changes
+from delta_pipelines.redaction import Redaction
 from delta_pipelines.session import check_session
 
 if TYPE_CHECKING:
@@ -102,6 +104,9 @@ class _Planner:
         self._chosen = chosen
         self._force = force
         self._tables = Tables(spark)
+        self._redaction = Redaction.of(settings_of(spark), os.environ).knowing(
+            *(flow.declaration.spark_conf for flow in graph.flows)
+        )
         self._failed: dict[Identifier, str] = {}
         self._names = {
             str(dataset.identifier): dataset.identifier
@@ -125,6 +130,7 @@ class _Planner:
             blocked=self._chosen.blocked,
             reset_checkpoints=self._chosen.reset,
             full=self._chosen.full,
+            redaction=self._redaction,
         )
 
     def _look_at_tables(self) -> None:
@@ -149,6 +155,7 @@ class _Planner:
         except PipelineError as error:
             if isinstance(error, DatasetError):
                 error.location = dataset.declaration.location
+            error = self._redaction.error(error)
             return DatasetPlan(
                 name=dataset.name,
                 identifier=dataset.identifier,

@@ -86,7 +86,7 @@ def test_validate_tells_every_problem_with_its_line(folder: Path) -> None:
     ("target", "why"),
     [
         ("scratch_sales.py", "not of the form module:variable"),
-        ("missing.py:sales", "there is no file missing.py"),
+        ("missing.py:sales", "there is no file 'missing.py'"),
         ("no.such.module:sales", "cannot import no.such.module"),
         ("scratch_sales.py:saels", "has no pipeline 'saels'. It has: sales, other."),
         ("scratch_sales.py:number", "has no pipeline 'number'"),

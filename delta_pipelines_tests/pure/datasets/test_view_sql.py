@@ -69,3 +69,7 @@ def test_a_comment_or_property_never_ends_the_statement_early(
     (statement,) = sqlglot.parse(sql, read="spark")
     assert isinstance(statement, exp.Create)
     assert statement.expression.sql() == "SELECT 1 AS a"
+
+
+def test_a_literal_is_not_open_to_sparks_variable_substitution():
+    assert "${" not in literal("${spark.hadoop.fs.s3a.secret.key}")

@@ -1,0 +1,210 @@
+"""Credentials taken out of text before it leaves the engine: logs, plans, results, metadata. Pure.
+
+Three things are known to be credentials: the value of a setting whose name says so (the pattern of
+Spark's `spark.redaction.regex`, and a few names that clouds use), the user part of an address, and
+whatever stands behind such a name in the text itself (`password=...`, `"token": "..."`). A value
+that came from nowhere of that sort and that a user's own code prints cannot be recognised.
+"""
+
+import re
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, quote_plus
+
+from delta_pipelines.errors import DeclarationError, PipelineError, PlanError
+
+if TYPE_CHECKING:
+    from delta_pipelines.flows.results import DatasetResult
+
+REDACTED = "***"
+SPARK_PATTERN_KEY = "spark.redaction.regex"
+MIN_SECRET_LENGTH = 6
+"""A shorter value is a word of many texts; it is still recognised behind its name."""
+
+_NAMES = (
+    r"secret(?:[._-]?key)?|passwords?|passwd|passphrase|pwd|token|access[._-]?key|account[._-]?key"
+    r"|private[._-]?key|api[._-]?key|signature"
+)
+_NAME = re.compile(_NAMES, re.IGNORECASE)
+_CREDENTIAL_NAME = re.compile(rf"(?:^|[._-])(?:\w*(?:{_NAMES}))$", re.IGNORECASE)
+_FOLDERS = ("PWD", "OLDPWD")
+"""Environment variables of every shell that only sound like passwords."""
+_PLAIN = re.compile(r"true|false|none|null|[\d.]+\w?|[\w.$]+\.[A-Z]\w+", re.IGNORECASE)
+"""Switches, counts, durations and names of classes, whatever their setting is called."""
+
+# Every repetition is bounded: an error may quote megabytes, and a pattern must not go quadratic.
+_ADDRESS = re.compile(
+    r"(\b[a-z][\w+.-]{0,40}://)[^\s/:@'\"<>]{0,200}:(?!\d+(?:/|$))[^\s'\"<>]{0,500}@", re.I
+)
+_ORACLE = re.compile(r"(\bjdbc:oracle:\w+:)[^\s@'\"/]{1,100}/[^\s@'\"]{1,200}@", re.I)
+_WORD = rf"(?<![\w.-])[\w.-]{{0,80}}(?:{_NAMES}|\bsig)[\w.-]{{0,60}}"
+_QUOTED = re.compile(
+    rf"({_WORD}['\"`]?\s{{0,9}}(?:=>|[=:])\s{{0,9}}[rbf]?)(['\"])(?!\2)(.{{1,999}}?)\2", re.I
+)
+_CALL = re.compile(
+    rf"(\(\s{{0,99}}['\"]{_WORD}['\"]\s{{0,9}},\s{{0,99}}[rbf]?)(['\"])(?!\2)(.{{1,999}}?)\2", re.I
+)
+_BARE = re.compile(rf"({_WORD}\s{{0,9}}=\s{{0,9}})(?![=>\s'\"])[^\s&;,)'\"\]}}]+", re.I)
+_BEARER = re.compile(r"(\b(?:Bearer|Basic)\s+)(?=\S{0,200}\d)[\w.~+/=-]{12,}")
+
+T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
+
+
+class RedactedCause(Exception):
+    """Stands for an exception whose text held a credential; its own text is the whole trace."""
+
+
+def is_sensitive(name: str) -> bool:
+    """True when a setting of this name may hold a credential.
+
+    Example:
+        >>> is_sensitive("spark.hadoop.fs.s3a.secret.key"), is_sensitive("delta.appendOnly")
+        (True, False)
+    """
+    return _NAME.search(name) is not None
+
+
+def is_credential(name: str, value: str) -> bool:
+    """True when a name and its value can hardly be anything but a credential.
+
+    Narrower than `is_sensitive`: for what is refused, not only hidden.
+
+    Example:
+        >>> is_credential("jdbc.password", "hunter22"), is_credential("tokenizer", "bpe")
+        (True, False)
+    """
+    named = _CREDENTIAL_NAME.search(name) is not None and not _PLAIN.fullmatch(value)
+    return bool(value) and (named or _ADDRESS.sub("", value) != value)
+
+
+@dataclass(frozen=True)
+class Redaction:
+    """What to take out of text.
+
+    Args:
+        secrets: Values that are credentials.
+        names: A further pattern of names whose values are credentials; empty for none.
+
+    Example:
+        >>> Redaction().text("jdbc:postgresql://u:abc@h/db?password=abc&ssl=true")
+        'jdbc:postgresql://***@h/db?password=***&ssl=true'
+        >>> Redaction(frozenset(["hunter22"])).text("cannot log in with hunter22")
+        'cannot log in with ***'
+    """
+
+    secrets: frozenset[str] = frozenset()
+    names: str = ""
+
+    @classmethod
+    def of(cls, *settings: Mapping[str, str]) -> "Redaction":
+        """Know the credentials that stand in settings or in environment variables.
+
+        Args:
+            *settings: Names and values; a `spark.redaction.regex` among them counts too.
+        """
+        pattern = next((s[SPARK_PATTERN_KEY] for s in settings if SPARK_PATTERN_KEY in s), "")
+        known = cls(names=pattern)
+        return known.knowing(*settings)
+
+    def knowing(self, *settings: Mapping[str, str]) -> "Redaction":
+        """Know the credentials of further settings too."""
+        found = {v for named in settings for k, v in named.items() if self.sensitive(k) and v}
+        found = {v for v in found if len(v) >= MIN_SECRET_LENGTH and not _PLAIN.fullmatch(v)}
+        return Redaction(self.secrets | found, self.names)
+
+    def sensitive(self, name: str) -> bool:
+        """True when a setting of this name may hold a credential."""
+        if name in _FOLDERS:
+            return False
+        return is_sensitive(name) or (self._own is not None and bool(self._own.search(name)))
+
+    def text(self, text: str) -> str:
+        """The text without credentials."""
+        return _BARE.sub(rf"\1{REDACTED}", self.code(text))
+
+    def code(self, code: str) -> str:
+        """Source code without credentials that stand in it as literals; its names stay."""
+        if self._known is not None:
+            code = self._known.sub(REDACTED, code)
+        code = _ORACLE.sub(rf"\1{REDACTED}@", _ADDRESS.sub(rf"\1{REDACTED}@", code))
+        for literal in (_QUOTED, _CALL):
+            code = literal.sub(rf"\1\2{REDACTED}\2", code)
+        return _BEARER.sub(rf"\1{REDACTED}", code)
+
+    def value(self, name: str, value: T) -> T | str:
+        """A setting's value, without credentials."""
+        if isinstance(value, str):
+            return REDACTED if value and self.sensitive(name) else self.text(value)
+        return value
+
+    def data(self, value: Any) -> Any:
+        """Plain values (texts, lists, mappings by name) without credentials; others as they are."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.data(k): self.data(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(self.data(item) for item in value)
+        return value
+
+    def result(self, result: "DatasetResult") -> "DatasetResult":
+        """A dataset's result without credentials; its error is changed in place."""
+        facts = result.facts
+        if facts is not None and facts.location is not None:
+            facts = replace(facts, location=self.text(facts.location))
+        return replace(
+            result,
+            reason=self.text(result.reason),
+            error=self.error(result.error) if result.error is not None else None,
+            facts=facts,
+            changes=self.data(result.changes),
+            inputs=self.data(result.inputs),
+            notes=self.data(result.notes),
+        )
+
+    def error(self, error: E) -> E:
+        """Take credentials out of an error of ours, in place, and out of what caused it.
+
+        Whoever prints the error prints its causes too (Dagster stores them), so a cause that holds
+        a credential gives way to a `RedactedCause` with the same trace.
+
+        Args:
+            error: Any error; of one that is not ours only the causes are looked at.
+        """
+        if isinstance(error, PipelineError):
+            error.args = self.data(error.args)
+            if isinstance(error, DeclarationError | PlanError):
+                error.problems = tuple(
+                    replace(p, message=self.text(p.message)) for p in error.problems
+                )
+        cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if cause is not None and not isinstance(cause, RedactedCause):
+            told = "".join(traceback.format_exception(cause))
+            if self.text(told) != told:
+                error.__cause__ = RedactedCause(self.text(told))
+            elif error.__cause__ is None:
+                return error
+            error.__context__ = None
+        return error
+
+    @cached_property
+    def _own(self) -> re.Pattern[str] | None:
+        try:
+            return re.compile(self.names) if self.names else None
+        except re.error:  # a pattern of Java's that Python does not read
+            return None
+
+    @cached_property
+    def _known(self) -> re.Pattern[str] | None:
+        written = {form for secret in self.secrets for form in _written(secret)}
+        longest_first = sorted(written, key=lambda form: (-len(form), form))
+        return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+
+def _written(secret: str) -> Iterable[str]:
+    """A value as it is, in an address, and in a Python or JSON text."""
+    return {secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1]}

@@ -1,0 +1,167 @@
+"""What counts as a credential, in every form in which it is written, and what does not."""
+
+import time
+import traceback
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import delta_pipelines as dp
+from delta_pipelines.dagster.description import describe
+from delta_pipelines.declarations import Declaration, Query
+from delta_pipelines.fingerprint import definition_hash
+from delta_pipelines.redaction import REDACTED, RedactedCause, Redaction, is_credential
+
+SECRET = "kanari-5e7"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "jdbc:postgresql://ann:{}@db:5432/x",
+        "jdbc:postgresql://db/x?user=ann&password={}&ssl=true",
+        "jdbc:sqlserver://db;user=ann;password={};encrypt=true",
+        "jdbc:oracle:thin:scott/{}@//h:1521/x",
+        "s3a://AKIA:{}@bucket/x",
+        "s3a://AKIA:a/b+{}@bucket/x",
+        "https://a.blob.example/c?sv=1&sig={}&se=2",
+        "fs.s3a.secret.key={}",
+        "fs.azure.account.key.acme.example = {}",
+        "{{'password': '{}', 'user': 'ann'}}",
+        '{{"api_key": "{}"}}',
+        '.option("password", "{}")',
+        "OPTIONS (password '{}')".replace(" '", " = '"),
+        "password => '{}'",
+        "Authorization: Bearer {}0123456789",
+        "connect(token={}) failed",
+    ],
+)
+def test_a_credential_behind_its_name_or_in_an_address_is_taken_out(text):
+    told = Redaction().text(text.format(SECRET))
+    assert SECRET not in told
+    assert REDACTED in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "abfss://container@account.dfs.example/x",
+        "http://host:8080/x@y",
+        "column + password_hash string, ~ token int: int -> bigint",
+        "keys names 'password', 'token' more than once.",
+        "Invalid expression / Unexpected token. Line 1, Col: 8.",
+        "def f(token: str, password: str | None = None) -> DataFrame:",
+        "file:/data/warehouse/a.db/t",
+        "SELECT token, count(*) FROM t GROUP BY token",
+    ],
+)
+def test_what_is_no_credential_stays(text):
+    assert Redaction().code(text) == text
+    if "= None" not in text:
+        assert Redaction().text(text) == text
+
+
+@given(st.text(min_size=6).filter(lambda s: s.strip() == s), st.text(max_size=5))
+def test_the_value_of_a_secret_setting_is_taken_out_wherever_it_stands(secret, around):
+    known = Redaction.of({"spark.hadoop.fs.s3a.secret.key": secret})
+    if known.secrets:
+        assert secret not in known.text(f"{around} {secret} {around}").replace(REDACTED, "\0")
+
+
+def test_switches_durations_and_classes_are_no_credentials():
+    values = {"a.token.ttl": "86400s", "a.token.on": "true", "a.token.store": "org.acme.Store"}
+    assert Redaction.of(values).secrets == frozenset()
+
+
+def test_the_working_directory_is_no_password():
+    assert Redaction.of({"PWD": "/data/pipelines", "OLDPWD": "/data/old"}).secrets == frozenset()
+
+
+def test_the_sessions_own_redaction_pattern_counts():
+    known = Redaction.of({"spark.redaction.regex": "(?i)geheim", "acme.Geheim": SECRET})
+    assert known.text(f"it is {SECRET}") == "it is ***"
+    assert Redaction.of({"spark.redaction.regex": "(?<bad"}).text("x") == "x"
+
+
+def test_long_texts_take_no_long_time():
+    started = time.process_time()
+    for text in ("x" * 200_000, "password" * 25_000, "a:" * 100_000, "a://b:" * 10_000):
+        Redaction().text(text)
+    assert time.process_time() - started < 5
+
+
+def test_an_error_and_its_causes_are_told_without_credentials():
+    known = Redaction.of({"a.password": SECRET})
+    cause = ValueError(f"cannot log in with {SECRET}")
+    error = dp.DatasetError(f"it failed: {cause}", dataset="t")
+    error.__cause__ = cause
+    told = "".join(traceback.format_exception(known.error(error)))
+    assert SECRET not in told
+    assert isinstance(error.__cause__, RedactedCause)
+    assert "ValueError: cannot log in with ***" in told
+
+
+def test_a_cause_without_credentials_stays_the_cause():
+    cause = ValueError("a plain reason")
+    error = dp.DatasetError("it failed", dataset="t")
+    error.__cause__ = cause
+    assert Redaction().error(error).__cause__ is cause
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "refused"),
+    [
+        ("jdbc.password", SECRET, True),
+        ("aws.secretKey", SECRET, True),
+        ("acme.api_token", SECRET, True),
+        ("origin", f"jdbc:postgresql://u:{SECRET}@h/x", True),
+        ("tokenizer", "bpe", False),
+        ("password.policy", "strict", False),
+        ("contains.secret", "false", False),
+    ],
+)
+def test_a_credential_among_table_properties_is_refused_and_not_told(key, value, refused):
+    pipeline = dp.Pipeline("p", schema="s")
+    pipeline.materialized_view("t", "SELECT 1 AS n", table_properties={key: value})
+    assert is_credential(key, value) == refused
+    if not refused:
+        pipeline.graph()
+        return
+    with pytest.raises(dp.DeclarationError, match="looks like a credential") as told:
+        pipeline.graph()
+    assert SECRET not in str(told.value)
+
+
+def test_a_comment_with_a_password_in_an_address_is_refused_and_not_told():
+    pipeline = dp.Pipeline("p", schema="s")
+    pipeline.view("v", "SELECT 1 AS n", comment=f"From ftp://u:{SECRET}@h")
+    with pytest.raises(dp.DeclarationError, match="comment holds an address") as told:
+        pipeline.graph()
+    assert SECRET not in str(told.value)
+
+
+@pytest.mark.parametrize("conf", [{"a.password": 5}, [("a.password", SECRET)], SECRET])
+def test_a_wrongly_typed_setting_is_refused_without_telling_its_value(conf):
+    with pytest.raises(dp.DeclarationError) as told:
+        dp.Pipeline("p", schema="s").materialized_view("t", "SELECT 1 AS n", spark_conf=conf)
+    assert SECRET not in str(told.value)
+    assert ": 5" not in str(told.value)
+
+
+def test_a_description_hides_literals_and_keeps_the_code():
+    sql = f"SELECT * FROM read_files('s3a://k:{SECRET}@b/x', password => '{SECRET}') WHERE a = 1"
+    told = describe(Declaration("t", "materialized_view", Query(sql=sql)))
+    assert told is not None
+    assert SECRET not in told
+    assert "s3a://***@b/x', password => '***') WHERE a = 1" in told
+
+
+def test_a_rotated_password_is_no_new_definition():
+    def hashed(value):
+        conf = {"acme.password": value, "spark.sql.ansi.enabled": "true"}
+        return definition_hash(
+            Declaration("t", "materialized_view", Query(sql="SELECT 1"), spark_conf=conf)
+        )
+
+    assert hashed("one") == hashed("another")
