@@ -13,6 +13,8 @@ from delta_pipelines.redaction import is_credential
 
 RESERVED_NAMES = {"spark": "a parameter `spark` is the session, so nothing could read it"}
 RESERVED_NAME_PREFIX = "__dp_"
+MAX_PARTITION_NAME = 128
+"""Bytes; a folder is named `column=value`, and odd characters in it are escaped."""
 
 
 def declaration_problems(declaration: Declaration) -> list[Problem]:
@@ -100,6 +102,12 @@ def _layout_problems(declaration: Declaration) -> list[str]:
         ("cluster_by", declaration.cluster_by),
     ):
         texts += _repeated(what, columns)
+    texts += [
+        f"partition column {column[:20]!r}... is too long: its name is part of a folder's name, "
+        f"which file systems limit to 255 bytes; {MAX_PARTITION_NAME} is the most."
+        for column in declaration.partition_cols
+        if len(column.encode()) > MAX_PARTITION_NAME
+    ]
     return texts
 
 

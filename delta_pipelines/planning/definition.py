@@ -139,12 +139,13 @@ def _check_columns(table: Table, schema: StructType) -> None:
     declaration = table.declaration
     keys: Sequence[str] = declaration.upsert.keys if declaration.upsert else ()
     folded = {name.lower(): name for name in schema.names}
-    unmergeable = [path for path, _ in columns_of(schema) if "`" in path]
+    unmergeable = [path for path, _ in columns_of(schema) if "`" in path or "${" in path]
     if keys and unmergeable:
-        # Delta 4.4 puts backticks around the names of `UPDATE *` without doubling those inside.
+        # Delta 4.4 puts backticks around the names of `UPDATE *` without doubling those inside,
+        # and Spark replaces `${...}` in every SQL text, wherever it stands.
         raise DatasetError(
-            f"column {', '.join(unmergeable)} has a backtick in its name, which Delta's MERGE "
-            f"cannot update; rename it in the query.",
+            f"column {', '.join(unmergeable)} has a backtick or ${{ in its name, which Delta's "
+            f"MERGE cannot update; rename it in the query.",
             dataset=table.name,
         )
     reserved = [name for name in schema.names if _is_reserved(name, table)]

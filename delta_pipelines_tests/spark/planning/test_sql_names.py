@@ -95,7 +95,7 @@ def test_an_upsert_refuses_a_backtick_in_a_column_which_delta_could_not_merge(sp
     pipeline = scratch(schema)
     pipeline.upsert("kept", "SELECT 1 AS id, 2 AS `ba``ck`", keys=["id"])
     (problem,) = pipeline.plan(spark).errors
-    assert "column ba`ck has a backtick in its name" in str(problem)
+    assert "column ba`ck has a backtick" in str(problem)
 
 
 def test_a_table_that_exists_takes_an_odd_column_later(spark, schema, feed):
