@@ -106,7 +106,7 @@ def _layout_problems(declaration: Declaration) -> list[str]:
         f"partition column {column[:20]!r}... is too long: its name is part of a folder's name, "
         f"which file systems limit to 255 bytes; {MAX_PARTITION_NAME} is the most."
         for column in declaration.partition_cols
-        if len(column.encode()) > MAX_PARTITION_NAME
+        if len(column.encode(errors="replace")) > MAX_PARTITION_NAME
     ]
     return texts
 
