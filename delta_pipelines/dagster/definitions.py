@@ -31,8 +31,8 @@ def build_pipeline_definitions(
     """Make the definitions of a code location from a pipeline; starts no JVM.
 
     They hold an asset per table and persisted view, an observable asset per source, the jobs
-    `<pipeline>_refresh` and `<pipeline>_full_refresh`, their schedules (off at first), and an
-    in-process executor, so that a run has one JVM. Several pipelines go together by
+    `<pipeline>_refresh` and `<pipeline>_full_refresh`, their schedules and sensor (off at first),
+    and an in-process executor, so that a run has one JVM. Several pipelines go together by
     `dg.Definitions.merge`, when they are given the same `spark`.
 
     Args:
