@@ -19,6 +19,7 @@ run_coordinator:
   class: DefaultRunCoordinator
 """
 ENDED = ("SUCCESS", "FAILURE", "CANCELED")
+STARTED = ("STARTED", *ENDED)
 
 LAUNCH = """
 mutation ($parameters: ExecutionParams!) {
@@ -177,10 +178,15 @@ class Webserver:
         self.ask(STOP_SCHEDULE if kind == "schedule" else STOP_SENSOR, id=state_id)
 
     def run_of(self, kind, name, seconds=120):
-        """Wait until a schedule or sensor has launched a run; gives the first one's id."""
+        """Wait until a run of a schedule or sensor has started; gives the first one's id."""
         tags = [{"key": f"dagster/{kind}_name", "value": name}]
-        self._until(lambda: self.ask(RUNS, tags=tags)["results"], seconds, f"run of {name}")
-        return self.ask(RUNS, tags=tags)["results"][-1]["runId"]
+
+        def launched():
+            return [run for run in self.ask(RUNS, tags=tags)["results"] if run["status"] in STARTED]
+
+        # Turned off while it still launches a run, a schedule is on again afterwards.
+        self._until(launched, seconds, f"run of {name}")
+        return launched()[-1]["runId"]
 
     def retry(self, run_id, strategy):
         """Repeat a run from its failure as the UI does, and wait for the new run's end."""
