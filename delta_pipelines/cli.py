@@ -45,6 +45,14 @@ full_refresh_option = click.option(
 full_refresh_all_option = click.option(
     "--full-refresh-all", is_flag=True, help="Refresh every selected dataset fully."
 )
+reset_checkpoint_option = click.option(
+    "--reset-checkpoint",
+    "reset_checkpoints",
+    multiple=True,
+    metavar="NAME",
+    help="Append flow, or table for all of its flows, that reads its stream from the beginning "
+    "while the rows stay; repeatable.",
+)
 refresh_option = click.option(
     "--refresh", multiple=True, metavar="NAME", help="Only these datasets; repeatable."
 )
@@ -85,6 +93,7 @@ def validate(target: str) -> None:
 @refresh_option
 @full_refresh_option
 @full_refresh_all_option
+@reset_checkpoint_option
 @force_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(
@@ -94,6 +103,7 @@ def plan(
     refresh: tuple[str, ...],
     full_refresh: tuple[str, ...],
     full_refresh_all: bool,
+    reset_checkpoints: tuple[str, ...],
     force: bool,
     as_json: bool,
 ) -> None:
@@ -105,6 +115,7 @@ def plan(
         refresh=refresh or None,
         full_refresh=full_refresh,
         full_refresh_all=full_refresh_all,
+        reset_checkpoints=reset_checkpoints,
         force=force,
     )
     if as_json:
@@ -122,6 +133,7 @@ def plan(
 @refresh_option
 @full_refresh_option
 @full_refresh_all_option
+@reset_checkpoint_option
 @force_option
 def run(
     target: str,
@@ -130,6 +142,7 @@ def run(
     refresh: tuple[str, ...],
     full_refresh: tuple[str, ...],
     full_refresh_all: bool,
+    reset_checkpoints: tuple[str, ...],
     force: bool,
 ) -> None:
     """Plan and run, with live progress. Exits with 1 when a dataset failed or was skipped."""
@@ -142,6 +155,7 @@ def run(
         refresh=refresh or None,
         full_refresh=full_refresh,
         full_refresh_all=full_refresh_all,
+        reset_checkpoints=reset_checkpoints,
         force=force,
     )
     if not well:

@@ -24,18 +24,21 @@ def delta_pipeline_assets(
     """Make an asset of every table and persisted view of a pipeline.
 
     All of them are computed by one op, so that a run has one Spark session; any part of them can
-    be selected. The op's config is `full_refresh` (table names), `full_refresh_all` and `force`.
+    be selected. The op's config is `full_refresh` (table names), `full_refresh_all`, `force` and,
+    where there are streams, `reset_checkpoints` (append flows or tables).
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
         name: Name of the op; the pipeline's by default.
         translator: Changes keys, groups, descriptions and so on; an instance.
         pool: Concurrency pool; the op's name by default. With a limit of 1 (in `dagster.yaml`:
-            `concurrency: {pools: {default_limit: 1}}`) a second run waits before it starts Spark.
-            Without a limit, which is Dagster's default, the runs take turns table by table.
+            `concurrency: {pools: {default_limit: 1}}`) a second run waits: its process starts, its
+            Spark does not; with `granularity: run` beside the limit it stays in the queue. Without
+            a limit, which is Dagster's default, the runs take turns table by table.
         retry_policy: Runs the op again after a failure that a retry can help. Datasets that
-            finished are not run again. The engine itself repeats conflicting commits, so that
-            this is seldom needed.
+            finished are not run again, nor is a table wiped again whose stream failed after the
+            wipe; so it is with Dagster's own retry of a run from its failure. The engine itself
+            repeats conflicting commits, so that this is seldom needed.
         op_tags: Tags of the op.
         required_resource_keys: Resources that the function takes from `context.resources`.
 

@@ -1,11 +1,11 @@
-"""The run config of a pipeline's op: which tables to refresh fully."""
+"""The run config of a pipeline's op: what to refresh fully, and which streams to read again."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import dagster as dg
 
-from delta_pipelines.dagster.keys import config_names
+from delta_pipelines.dagster.keys import config_names, reset_names
 from delta_pipelines.graph.graph import Graph
 
 
@@ -17,17 +17,21 @@ class RefreshRequest:
         full_refresh: Names of tables to wipe and compute anew.
         full_refresh_all: Every selected table is refreshed fully.
         force: Refresh even what a refresh would leave as it is.
+        reset_checkpoints: Append flows, or tables for all of their flows, that read their streams
+            from the beginning while the rows stay.
     """
 
     full_refresh: frozenset[str] = frozenset()
     full_refresh_all: bool = False
     force: bool = False
+    reset_checkpoints: frozenset[str] = frozenset()
 
     def __or__(self, other: "RefreshRequest") -> "RefreshRequest":
         return RefreshRequest(
             self.full_refresh | other.full_refresh,
             self.full_refresh_all or other.full_refresh_all,
             self.force or other.force,
+            self.reset_checkpoints | other.reset_checkpoints,
         )
 
 
@@ -58,25 +62,31 @@ def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
             description="Refresh also what has neither new input nor a new definition.",
         ),
     }
-    names = config_names(graph)
-    if not names:
-        return fields
-    # Enums of one name in two ops are mixed up by Dagster, so the op's unique name is in it.
-    tables = dg.Enum(
-        f"{op_name}_table",
-        [
-            dg.EnumValue(
-                name, description=_enum_description(str(table.identifier), table.reset_allowed)
-            )
-            for name, table in names.items()
-        ],
-    )
-    listed = dg.Field(
-        [tables],
-        default_value=[],
-        description="Tables to wipe and compute anew; those outside the selection are ignored.",
-    )
-    return {"full_refresh": listed, **fields}
+    streams = {
+        name: "its stream" if len(flows) == 1 else f"all {len(flows)} streams"
+        for name, flows in reset_names(graph).items()
+    }
+    if streams:
+        fields["reset_checkpoints"] = _listed(
+            f"{op_name}_stream",
+            streams,
+            "Append flows, or tables for all of their flows, that read their streams from the "
+            "beginning while the rows stay; those outside the selection are ignored.",
+        )
+    tables = {
+        name: _enum_description(str(table.identifier), table.reset_allowed)
+        for name, table in config_names(graph).items()
+    }
+    if tables:
+        what = "Tables to wipe and compute anew; those outside the selection are ignored."
+        fields = {"full_refresh": _listed(f"{op_name}_table", tables, what), **fields}
+    return fields
+
+
+def _listed(enum: str, names: Mapping[str, str], description: str) -> dg.Field:
+    """A list of names of an enum; two ops need enums of different names, or Dagster mixes them."""
+    values = [dg.EnumValue(name, description=told) for name, told in names.items()]
+    return dg.Field([dg.Enum(enum, values)], default_value=[], description=description)
 
 
 def _enum_description(qualified: str, reset_allowed: bool) -> str:
@@ -104,10 +114,21 @@ def requested_refresh(context: dg.AssetExecutionContext) -> RefreshRequest:
     Args:
         context: The running step.
     """
-    own = context.op_execution_context
-    steps = [node.name for node in context.job_def.nodes if node.definition.name == own.op_def.name]
-    request = read_request(own.op_config)
-    for config in step_configs(context.run.run_config, steps):
+    own = read_request(context.op_execution_context.op_config)
+    return own | launched_request(context, context.run)
+
+
+def launched_request(context: dg.AssetExecutionContext, run: dg.DagsterRun) -> RefreshRequest:
+    """What a run's config asks of all steps of this op together.
+
+    Args:
+        context: The running step.
+        run: Its run, or one that it repeats.
+    """
+    op = context.op_execution_context.op_def.name
+    steps = [node.name for node in context.job_def.nodes if node.definition.name == op]
+    request = RefreshRequest()
+    for config in step_configs(run.run_config, steps):
         request |= read_request(config)
     return request
 
@@ -137,4 +158,5 @@ def read_request(config: object) -> RefreshRequest:
         full_refresh=frozenset(config.get("full_refresh", ())),
         full_refresh_all=bool(config.get("full_refresh_all", False)),
         force=bool(config.get("force", False)),
+        reset_checkpoints=frozenset(config.get("reset_checkpoints", ())),
     )

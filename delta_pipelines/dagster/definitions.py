@@ -7,7 +7,9 @@ import dagster as dg
 from delta_pipelines.dagster.assets import delta_pipeline_assets
 from delta_pipelines.dagster.jobs import build_jobs, build_schedules
 from delta_pipelines.dagster.resource import DeltaPipelineResource
+from delta_pipelines.dagster.source_sensor import build_source_sensor
 from delta_pipelines.dagster.sources import build_source_observations
+from delta_pipelines.dagster.specs import build_specs
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
 from delta_pipelines.pipeline import Pipeline
 
@@ -23,13 +25,14 @@ def build_pipeline_definitions(
     pool: str | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     observe_sources: bool = True,
+    refresh_on_source_change: bool = False,
     resource_key: str = "delta",
 ) -> dg.Definitions:
     """Make the definitions of a code location from a pipeline; starts no JVM.
 
     They hold an asset per table and persisted view, an observable asset per source, the jobs
-    `<pipeline>_refresh` and `<pipeline>_full_refresh`, their schedules (off at first), and an
-    in-process executor, so that a run has one JVM. Several pipelines go together by
+    `<pipeline>_refresh` and `<pipeline>_full_refresh`, their schedules and sensor (off at first),
+    and an in-process executor, so that a run has one JVM. Several pipelines go together by
     `dg.Definitions.merge`, when they are given the same `spark`.
 
     Args:
@@ -43,10 +46,14 @@ def build_pipeline_definitions(
         retry_policy: Retry policy of the op; see `delta_pipeline_assets`.
         observe_sources: False when the code location defines the sources' assets elsewhere, as
             when another pipeline writes them.
+        refresh_on_source_change: Add the sensor `<pipeline>_source_sensor` (off at first), which
+            refreshes what lies downstream of a source whose rows have moved, and only that. Its
+            ticks start no JVM; see `build_source_sensor` for where it looks.
         resource_key: Key of the resource.
 
     Raises:
-        DeclarationError: The graph has problems; nothing is loaded.
+        DeclarationError: The graph has problems, or `refresh_on_source_change` finds no source;
+            nothing is loaded.
 
     Example:
         >>> from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
@@ -73,6 +80,10 @@ def build_pipeline_definitions(
 
     sources = build_source_observations(pipeline, translator=translator, resource_key=resource_key)
     jobs = build_jobs(pipeline.name, [spec.key for spec in pipeline_assets.specs])
+    sensors = []
+    if refresh_on_source_change:
+        specs = build_specs(pipeline, translator)
+        sensors = [build_source_sensor(specs, jobs.refresh, resource_key=resource_key)]
     return dg.Definitions(
         assets=[pipeline_assets, *(sources if observe_sources else ())],
         jobs=[jobs.refresh, jobs.full_refresh],
@@ -82,6 +93,7 @@ def build_pipeline_definitions(
             full_refresh_cron=full_refresh_cron,
             execution_timezone=execution_timezone,
         ),
+        sensors=sensors,
         resources={resource_key: spark},
         # A process per step would mean a JVM per step, and they would wait for the catalog.
         executor=dg.in_process_executor,

@@ -1,14 +1,20 @@
-"""An asset's description: the comment, then the query as a code block."""
+"""An asset's description: the comment, then its queries as code blocks."""
 
 import inspect
 import os
 import textwrap
+from collections.abc import Sequence
 
 from delta_pipelines.declarations import Declaration, Query
 from delta_pipelines.redaction import Redaction
 
 
-def describe(declaration: Declaration, *, include_query: bool = True) -> str | None:
+def describe(
+    declaration: Declaration,
+    append_flows: Sequence[Declaration] = (),
+    *,
+    include_query: bool = True,
+) -> str | None:
     """Compose a dataset's description as markdown.
 
     The code is the user's own, yet a literal in it that stands where credentials stand (a URL's
@@ -17,7 +23,8 @@ def describe(declaration: Declaration, *, include_query: bool = True) -> str | N
 
     Args:
         declaration: The dataset.
-        include_query: False leaves the code block out.
+        append_flows: Flows that fill it besides its own query; each is told by its name.
+        include_query: False leaves the code blocks out.
 
     Returns:
         Comment and code, None when there is neither.
@@ -32,13 +39,21 @@ def describe(declaration: Declaration, *, include_query: bool = True) -> str | N
     """
     known = Redaction.of(declaration.spark_conf, os.environ)
     parts = [known.text(declaration.comment)] if declaration.comment else []
-    if include_query and declaration.query is not None:
+    if include_query:
         block = _code_block(declaration.query)
         parts += [known.code(block)] if block else []
+        for flow in append_flows:
+            known = Redaction.of(flow.spark_conf, os.environ)
+            block = _code_block(flow.query)
+            told = [known.text(flow.comment)] if flow.comment else []
+            code = [known.code(block)] if block else []
+            parts += [f"**Append flow `{flow.name}`**", *told, *code]
     return "\n\n".join(parts) or None
 
 
-def _code_block(query: Query) -> str | None:
+def _code_block(query: Query | None) -> str | None:
+    if query is None:
+        return None
     if query.sql is not None:
         return _fenced("sql", query.sql)
     if query.function is None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from delta_pipelines.graph.graph import Graph, Table
+from delta_pipelines.graph.graph import Flow, Graph, Table
+from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
 
 SESSION_CATALOG = "spark_catalog"
@@ -44,3 +45,23 @@ def config_names(graph: Graph) -> Mapping[str, Table]:
         Declared name -> table.
     """
     return {table.name: table for table in graph.tables}
+
+
+def reset_names(graph: Graph) -> Mapping[str, tuple[Flow, ...]]:
+    """The names that a run config may list to read streams from the beginning.
+
+    Args:
+        graph: The pipeline's graph.
+
+    Returns:
+        A table's name -> its flows, and an append flow's name -> that flow.
+    """
+    named = {
+        table.name: graph.flows_of(table.identifier)
+        for table in graph.tables
+        if table.is_streaming_table
+        or any(stream_inputs(graph, flow) for flow in graph.flows_of(table.identifier))
+    }
+    return named | {
+        flow.name: (flow,) for flow in graph.flows if flow.declaration.kind == "append_flow"
+    }

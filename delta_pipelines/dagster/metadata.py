@@ -78,14 +78,16 @@ def refresh_word(result: DatasetResult) -> str:
 
 
 def row_counts(result: DatasetResult) -> dict[str, int]:
-    """Rows inserted, updated and deleted by a merge; rows written by any other write."""
+    """Rows inserted, updated and deleted by a merge, else rows written; batches of streams."""
     counts = {
         name: result.metrics[metric] for name, metric in _COUNTS.items() if metric in result.metrics
     }
     if not counts and "numOutputRows" in result.metrics:
         counts["rows_written"] = result.metrics["numOutputRows"]
     if not counts and result.status == "unchanged" and result.kind != "view":
-        counts = dict.fromkeys(_COUNTS, 0)
+        counts = dict.fromkeys(_COUNTS if result.kind == "upsert" else ("rows_written",), 0)
+    if "numBatches" in result.metrics:
+        counts["batches"] = result.metrics["numBatches"]
     return counts
 
 

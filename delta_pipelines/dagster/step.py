@@ -7,7 +7,7 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.config import requested_refresh
-from delta_pipelines.dagster.keys import config_names
+from delta_pipelines.dagster.earlier import earlier_attempts
 from delta_pipelines.dagster.metadata import (
     MetadataEntry,
     data_version,
@@ -15,10 +15,10 @@ from delta_pipelines.dagster.metadata import (
 )
 from delta_pipelines.dagster.report import failure, result_line, results_table, summary
 from delta_pipelines.dagster.specs import PipelineBinding, binding_of, names_of
+from delta_pipelines.dagster.work import stored_checkpoints, work_of
 from delta_pipelines.errors import PipelineError
 from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.identifiers import Identifier
 
 
 def run_step(
@@ -45,21 +45,22 @@ def run_step(
         Failure: Datasets failed or were skipped; holds a table of all results.
     """
     binding = binding_of(context)
-    chosen = _remaining(context, binding)
+    attempts = earlier_attempts(context)
+    finished = names_of(binding, [key for attempt in attempts for key in attempt.finished])
+    selected = names_of(binding, context.selected_asset_keys)
+    chosen = tuple(identifier for identifier in selected if identifier not in finished)
     if not chosen:
-        context.log.info("Every selected dataset was finished by an earlier attempt of this run.")
+        context.log.info("Every selected dataset was finished by an earlier attempt.")
         return
     request = requested_refresh(context)
-    names = config_names(binding.graph)
-    asked = {name: names[name].identifier for name in sorted(request.full_refresh)}
-    ignored = [name for name, identifier in asked.items() if identifier not in chosen]
-    if ignored:
-        context.log.info(f"Not selected here, so not refreshed fully: {', '.join(ignored)}.")
+    work = work_of(binding.graph, chosen, request, attempts, stored_checkpoints(spark))
+    for remark in work.remarks:
+        context.log.info(remark)
     plan = binding.pipeline.plan(
         spark,
-        refresh=[str(identifier) for identifier in chosen],
-        full_refresh=[str(identifier) for identifier in asked.values() if identifier in chosen],
-        full_refresh_all=request.full_refresh_all,
+        refresh=work.refresh,
+        full_refresh=work.full_refresh,
+        reset_checkpoints=work.reset_checkpoints,
         force=request.force,
     )
     context.log.info(str(plan))
@@ -87,20 +88,6 @@ def run_step(
 def as_failure(error: PipelineError) -> dg.Failure:
     """A Dagster failure that says what the error says, and is retried only if that can help."""
     return dg.Failure(str(error), allow_retries=bool(getattr(error, "transient", False)))
-
-
-def _remaining(
-    context: dg.AssetExecutionContext, binding: PipelineBinding
-) -> tuple[Identifier, ...]:
-    selected = names_of(binding, context.selected_asset_keys)
-    # A RetryPolicy runs the whole op again: a full refresh must not wipe its own tables twice.
-    if context.op_execution_context.retry_number == 0:
-        return selected
-    records = context.instance.get_records_for_run(
-        context.run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
-    ).records
-    finished = names_of(binding, [r.asset_key for r in records if r.asset_key is not None])
-    return tuple(identifier for identifier in selected if identifier not in finished)
 
 
 def _materialization(

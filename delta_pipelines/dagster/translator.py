@@ -86,7 +86,9 @@ class DeltaPipelineTranslator:
             key=asset_key(dataset.identifier),
             deps=[data.upstream_key(identifier) for identifier in upstream],
             description=describe(
-                declaration, include_query=self.settings.enable_query_in_description
+                declaration,
+                _append_flows(data),
+                include_query=self.settings.enable_query_in_description,
             ),
             group_name=declaration.group or dataset.identifier.schema,
             owners=declaration.owners,
@@ -112,13 +114,24 @@ class DeltaPipelineTranslator:
             metadata["delta_pipelines/reset_allowed"] = dataset.reset_allowed
         metadata |= _layout(dataset.declaration)
         if self.settings.enable_code_references:
-            metadata |= _code_references(dataset.declaration)
+            metadata |= _code_references((dataset.declaration, *_append_flows(data)))
         return metadata
 
 
+def _append_flows(data: DatasetTranslatorData) -> tuple[Declaration, ...]:
+    """The append flows that fill a table, in order of declaration."""
+    if not isinstance(data.dataset, Table):
+        return ()
+    flows = data.graph.flows_of(data.dataset.identifier)
+    return tuple(f.declaration for f in flows if f.declaration.kind == "append_flow")
+
+
 def _kinds(dataset: Dataset) -> set[str]:
+    # Dagster takes three at most; `streaming` has no icon, but one can filter by it.
     if dataset.kind == "view":
         return {"view", "sql"}
+    if dataset.kind == "streaming_table":
+        return {"spark", "deltalake", "streaming"}
     return {"spark", "deltalake", "table"} if dataset.kind != "source" else {"deltalake", "table"}
 
 
@@ -134,15 +147,20 @@ def _layout(declaration: Declaration) -> dict[str, object]:
     return {f"delta_pipelines/{key}": value for key, value in entries.items() if value}
 
 
-def _code_references(declaration: Declaration) -> dict[str, object]:
-    location = declaration.location
-    if location is None:
-        return {}
+def _code_references(declarations: tuple[Declaration, ...]) -> dict[str, object]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
-        reference = dg.LocalFileCodeReference(
-            file_path=location.file, line_number=location.line, label=declaration.name
-        )
+        references = [
+            dg.LocalFileCodeReference(
+                file_path=declared.location.file,
+                line_number=declared.location.line,
+                label=declared.name,
+            )
+            for declared in declarations
+            if declared.location is not None
+        ]
+        if not references:
+            return {}
         return {
-            "dagster/code_references": dg.CodeReferencesMetadataValue(code_references=[reference])
+            "dagster/code_references": dg.CodeReferencesMetadataValue(code_references=[*references])
         }

@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from delta_pipelines.delta.loading import history_entry
 from delta_pipelines.delta.table import TableState
 
-_KEEPS_ROWS = frozenset(
+KEEPS_ROWS = frozenset(
     {
         "OPTIMIZE",
         "VACUUM START",
@@ -55,7 +55,7 @@ def data_version_at(spark: SparkSession, location: str, table_id: str, version: 
             found = known
             break
         entry = history_entry(spark, location, candidate)
-        if entry is None or entry.operation not in _KEEPS_ROWS:
+        if entry is None or entry.operation not in KEEPS_ROWS:
             found = candidate
             break
     if len(_known) > _MAX_KNOWN:

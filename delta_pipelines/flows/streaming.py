@@ -119,7 +119,9 @@ class StreamRun:
             if told and flow.name.lower() not in anew:
                 reason = outdated_reason(flow, told, self._table.name)
                 raise DatasetError(reason, dataset=self._table.name)
-        self._checkpoints = next_checkpoints(current, sources, anew=tuple(anew))
+        self._checkpoints = next_checkpoints(
+            current, sources, anew=tuple(anew), run=self._context.run_id
+        )
         properties = {**planned.properties, **checkpoints_property(self._checkpoints)}
         if decision.create or decision.wipe or decision.alter or current != self._checkpoints:
             transaction.define(dataclasses.replace(planned, properties=properties))

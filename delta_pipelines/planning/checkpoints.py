@@ -9,7 +9,7 @@ the checkpoint's streams read, so that a source that was wiped or made anew is n
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.graph.graph import Flow
@@ -44,10 +44,12 @@ class Checkpoint:
     Args:
         id: Part of its path, and of the application id that makes its batches exactly once.
         sources: Qualified name -> what it was when the checkpoint began.
+        run: Id of the run that began it; a retry of that run does not begin again.
     """
 
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     sources: Mapping[str, StreamSource] = field(default_factory=dict)
+    run: str | None = None
 
     def path(self, storage: str, table: Identifier, flow: str) -> str:
         """Where Spark keeps it, under a storage root."""
@@ -89,7 +91,9 @@ def checkpoints_of(properties: Mapping[str, str]) -> dict[str, Checkpoint]:
     listed = json.loads(properties.get(CHECKPOINTS_KEY, "{}"))
     return {
         flow: Checkpoint(
-            entry["id"], {n: StreamSource(**s) for n, s in entry.get("sources", {}).items()}
+            entry["id"],
+            {n: StreamSource(**s) for n, s in entry.get("sources", {}).items()},
+            entry.get("run"),
         )
         for flow, entry in listed.items()
     }
@@ -116,6 +120,7 @@ def next_checkpoints(
     sources: Mapping[str, Mapping[str, StreamSource]],
     *,
     anew: Sequence[str],
+    run: str | None = None,
 ) -> dict[str, Checkpoint]:
     """The checkpoints of a table's next refresh.
 
@@ -125,14 +130,15 @@ def next_checkpoints(
         current: What the table has.
         sources: Flow -> what its streams read now.
         anew: Flows that begin from the beginning.
+        run: Id of the run in which that happens.
     """
     following = dict(current)
     for flow, reads in sources.items():
         had = current.get(flow)
         if had is None or flow in anew:
-            following[flow] = Checkpoint(sources=dict(reads))
+            following[flow] = Checkpoint(sources=dict(reads), run=run)
         elif not reads.keys() <= had.sources.keys():
-            following[flow] = Checkpoint(had.id, {**reads, **had.sources})
+            following[flow] = replace(had, sources={**reads, **had.sources})
     return following
 
 

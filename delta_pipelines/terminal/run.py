@@ -25,6 +25,7 @@ def run_in_terminal(
     refresh: Sequence[str] | None = None,
     full_refresh: Sequence[str] = (),
     full_refresh_all: bool = False,
+    reset_checkpoints: Sequence[str] = (),
     force: bool = False,
 ) -> bool:
     """Show the plan, run it with live progress, and show what it did.
@@ -36,6 +37,7 @@ def run_in_terminal(
         refresh: As for `Pipeline.run`.
         full_refresh: As for `Pipeline.run`.
         full_refresh_all: As for `Pipeline.run`.
+        reset_checkpoints: As for `Pipeline.run`.
         force: As for `Pipeline.run`.
 
     Returns:
@@ -46,6 +48,7 @@ def run_in_terminal(
         refresh=refresh,
         full_refresh=full_refresh,
         full_refresh_all=full_refresh_all,
+        reset_checkpoints=reset_checkpoints,
         force=force,
     )
     console.print(plan_text(plan), soft_wrap=True)

@@ -2,7 +2,8 @@
 
 `TEST_WAREHOUSE` is the warehouse, `TEST_NUMBERS` a file with as many lines as `numbers` has rows,
 `TEST_ACTIVE` a file that the slow dataset fills with one time stamp for every look at which a
-Spark job was active.
+Spark job was active. `TEST_FEED` is a folder of text files that a stream reads one by one; while
+the file `TEST_BROKEN` exists, the line `poison` makes it fail.
 """
 
 import os
@@ -20,6 +21,8 @@ SLEEP = "java_method('java.lang.Thread', 'sleep', 1000L)"
 
 small = Pipeline("small", schema="small")
 slow = Pipeline("slow", schema="slow")
+fed = Pipeline("fed", schema="fed")
+reader = Pipeline("reader", schema="reader")
 
 
 @small.materialized_view
@@ -32,7 +35,26 @@ def kept(numbers):
     return numbers
 
 
+small.materialized_view("copied", "SELECT * FROM kept")
 small.view("first_ones", "SELECT * FROM kept WHERE value < 'b'")
+
+
+@fed.materialized_view
+def steady(spark):
+    return spark.range(3)
+
+
+@fed.streaming_table
+def arrivals(spark):
+    files = spark.readStream.option("maxFilesPerTrigger", 1).text(os.environ["TEST_FEED"])
+    if not Path(os.environ["TEST_BROKEN"]).exists():
+        return files
+    return files.selectExpr("if(value = 'poison', raise_error('poisoned'), value) AS value")
+
+
+reader.source("small.copied")
+reader.materialized_view("counted", "SELECT count(*) AS n FROM small.copied")
+reader.materialized_view("aside", "SELECT 1 AS n")
 
 
 @slow.materialized_view
@@ -53,7 +75,11 @@ def _watch(tracker):
 lake = DeltaPipelineResource(warehouse=dg.EnvVar("TEST_WAREHOUSE"), spark_config=SPARK_SETTINGS)
 defs = dg.Definitions.merge(
     build_pipeline_definitions(
-        small, spark=lake, refresh_cron="0 * * * *", full_refresh_cron="0 3 * * 0"
+        small, spark=lake, refresh_cron="* * * * *", full_refresh_cron="* * * * *"
     ),
     build_pipeline_definitions(slow, spark=lake),
+    build_pipeline_definitions(fed, spark=lake),
+    build_pipeline_definitions(
+        reader, spark=lake, observe_sources=False, refresh_on_source_change=True
+    ),
 )

@@ -35,6 +35,8 @@ def test_a_signal_ends_the_spark_job_within_seconds(tmp_path, signal_sent):
         "DAGSTER_HOME": str(tmp_path),
         "TEST_ACTIVE": str(active),
         "TEST_NUMBERS": str(tmp_path / "numbers"),
+        "TEST_FEED": str(tmp_path / "feed"),
+        "TEST_BROKEN": str(tmp_path / "broken"),
         "TEST_WAREHOUSE": str(tmp_path / "warehouse"),
     }
     command = ["job", "execute", "-m", "delta_pipelines_tests.dagster.location", "-j"]

@@ -1,3 +1,4 @@
+import os
 import time
 
 import pytest
@@ -21,6 +22,8 @@ def server(tmp_path_factory, numbers):
         "TEST_WAREHOUSE": str(folder / "warehouse"),
         "TEST_NUMBERS": str(numbers),
         "TEST_ACTIVE": str(folder / "active"),
+        "TEST_FEED": str(folder / "feed"),
+        "TEST_BROKEN": str(folder / "broken"),
     }
     with Webserver(folder, **environment) as webserver:
         yield webserver
@@ -29,7 +32,7 @@ def server(tmp_path_factory, numbers):
 def test_runs_from_the_ui_refresh_and_refresh_fully(server, numbers):
     status, first = server.run("small_refresh")
     assert status == "SUCCESS"
-    assert set(first) == {"numbers", "kept", "first_ones"}
+    assert set(first) == {"numbers", "kept", "copied", "first_ones"}
     assert first["numbers"]["dagster/row_count"] == 2
     assert first["numbers"]["delta_pipelines/refresh"] == "create"
 
@@ -43,6 +46,54 @@ def test_runs_from_the_ui_refresh_and_refresh_fully(server, numbers):
     for name in ("numbers", "kept"):
         key = "delta_pipelines/version"
         assert second[name][key] == first[name][key] + 1
+
+
+def test_schedules_and_sensor_tick_in_the_daemon_and_disturb_nobody(server, numbers):
+    """Both schedules at the same minute, and the sensor of a pipeline that reads the first one."""
+    numbers.write_text("d\n")
+    time.sleep(max(0, time.time() % 60 - 50))
+    names = ("small_refresh_schedule", "small_full_refresh_schedule")
+    on = [server.turn_on("schedule", name) for name in names]
+    sensor = server.turn_on("sensor", "reader_source_sensor")
+    refresh, full = (server.run_of("schedule", name) for name in names)
+    for state in on:
+        server.turn_off("schedule", state)
+    sensed = server.run_of("sensor", "reader_source_sensor")
+    server.turn_off("sensor", sensor)
+
+    assert server.wait(refresh)[0] == "SUCCESS"
+    status, refreshed = server.wait(full)
+    assert status == "SUCCESS"
+    assert refreshed["numbers"]["delta_pipelines/refresh"] == "full refresh"
+    assert refreshed["kept"]["delta_pipelines/refresh"] == "refresh (full refresh not allowed)"
+    assert refreshed["numbers"]["dagster/row_count"] == 1
+    assert refreshed["copied"]["dagster/row_count"] == len("abcd")
+    status, downstream = server.wait(sensed)
+    assert status == "SUCCESS"
+    assert set(downstream) == {"counted"}
+
+
+def test_a_retry_from_failure_goes_on_where_the_run_stopped(server):
+    feed, broken = server.home / "feed", server.home / "broken"
+    feed.mkdir()
+    broken.touch()
+    for number, line in enumerate(["fine", "poison"]):
+        (feed / line).write_text(f"{line}\n")
+        os.utime(feed / line, (1_700_000_000 + number,) * 2)
+    config = {"ops": {"fed": {"config": {"full_refresh": ["steady", "arrivals"]}}}}
+    parent = server.launch("fed_refresh", config)["run"]["runId"]
+    status, done = server.wait(parent)
+    assert status == "FAILURE"
+    assert set(done) == {"steady"}
+
+    broken.unlink()
+    status, done = server.retry(parent, "FROM_FAILURE")
+    assert status == "SUCCESS"
+    assert set(done) == {"arrivals"}
+    assert done["arrivals"]["delta_pipelines/refresh"] == "refresh"
+    # A second wipe would have read both files again.
+    assert done["arrivals"]["delta_pipelines/batches"] == 1
+    assert done["arrivals"]["delta_pipelines/rows_written"] == 1
 
 
 def test_a_typo_is_refused_before_launch(server):

@@ -19,6 +19,7 @@ run_coordinator:
   class: DefaultRunCoordinator
 """
 ENDED = ("SUCCESS", "FAILURE", "CANCELED")
+STARTED = ("STARTED", *ENDED)
 
 LAUNCH = """
 mutation ($parameters: ExecutionParams!) {
@@ -39,6 +40,46 @@ query ($run: ID!) { runOrError(runId: $run) { ... on Run {
     ... on TextMetadataEntry { text }
   } }
 } } }
+"""
+RUNS = """
+query ($tags: [ExecutionTag!]) {
+  runsOrError(filter: {tags: $tags}) { ... on Runs { results { runId status } } }
+}
+"""
+START_SCHEDULE = """
+mutation ($selector: ScheduleSelector!) {
+  startSchedule(scheduleSelector: $selector) {
+    ... on ScheduleStateResult { scheduleState { id } }
+    ... on PythonError { message }
+  }
+}
+"""
+STOP_SCHEDULE = """
+mutation ($id: String!) { stopRunningSchedule(id: $id) {
+  ... on ScheduleStateResult { scheduleState { status } }
+} }
+"""
+START_SENSOR = """
+mutation ($selector: SensorSelector!) {
+  startSensor(sensorSelector: $selector) {
+    ... on Sensor { sensorState { id } }
+    ... on PythonError { message }
+  }
+}
+"""
+STOP_SENSOR = """
+mutation ($id: String!) { stopSensor(id: $id) {
+  ... on StopSensorMutationResult { instigationState { status } }
+} }
+"""
+RETRY = """
+mutation ($parameters: ReexecutionParams!) {
+  launchRunReexecution(reexecutionParams: $parameters) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on PythonError { message }
+  }
+}
 """
 TERMINATE = "mutation ($run: String!) { terminateRun(runId: $run) { __typename } }"
 
@@ -118,6 +159,41 @@ class Webserver:
             for event in ended["assetMaterializations"]
         }
         return ended["status"], metadata
+
+    def turn_on(self, kind, name):
+        """Turn a `schedule` or `sensor` on; gives the id by which it is turned off."""
+        selector = {
+            "repositoryName": "__repository__",
+            "repositoryLocationName": LOCATION,
+            f"{kind}Name": name,
+        }
+        started = self.ask(
+            START_SCHEDULE if kind == "schedule" else START_SENSOR, selector=selector
+        )
+        assert f"{kind}State" in started, started
+        return started[f"{kind}State"]["id"]
+
+    def turn_off(self, kind, state_id):
+        """Turn a `schedule` or `sensor` off."""
+        self.ask(STOP_SCHEDULE if kind == "schedule" else STOP_SENSOR, id=state_id)
+
+    def run_of(self, kind, name, seconds=120):
+        """Wait until a run of a schedule or sensor has started; gives the first one's id."""
+        tags = [{"key": f"dagster/{kind}_name", "value": name}]
+
+        def launched():
+            return [run for run in self.ask(RUNS, tags=tags)["results"] if run["status"] in STARTED]
+
+        # Turned off while it still launches a run, a schedule is on again afterwards.
+        self._until(launched, seconds, f"run of {name}")
+        return launched()[-1]["runId"]
+
+    def retry(self, run_id, strategy):
+        """Repeat a run from its failure as the UI does, and wait for the new run's end."""
+        parameters = {"parentRunId": run_id, "strategy": strategy}
+        launched = self.ask(RETRY, parameters=parameters)
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        return self.wait(launched["run"]["runId"])
 
     def _serves(self):
         try:

@@ -134,6 +134,14 @@ def test_a_file_may_be_named_like_a_module_that_is_loaded_already(folder: Path) 
     assert "sales.orders" in invoke("validate", "json.py:sales").stdout
 
 
+@pytest.mark.parametrize("subcommand", ["plan", "run"])
+def test_what_to_refresh_can_be_said_in_every_way(subcommand: str) -> None:
+    told = invoke(subcommand, "--help").output
+    for option in ("--refresh", "--full-refresh", "--full-refresh-all", "--reset-checkpoint"):
+        assert f"{option} " in told
+    assert "--force" in told
+
+
 def test_help_says_what_a_target_is() -> None:
     result = invoke("--help")
     assert result.exit_code == 0

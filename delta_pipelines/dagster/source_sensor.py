@@ -1,0 +1,117 @@
+"""A sensor that refreshes what lies downstream of a source whose rows have moved."""
+
+import hashlib
+import json
+from collections.abc import Collection
+
+import dagster as dg
+
+from delta_pipelines.dagster.resource import DeltaPipelineResource
+from delta_pipelines.dagster.source_position import SourcePosition, look_at
+from delta_pipelines.dagster.specs import PipelineSpecs
+from delta_pipelines.errors import DeclarationError
+from delta_pipelines.graph.graph import Graph
+from delta_pipelines.identifiers import Identifier
+
+MOVED_TAG = "delta_pipelines/moved_sources"
+"""Tag of a run that the sensor started: which sources moved."""
+_LONGEST_TAG = 200
+
+
+def build_source_sensor(
+    specs: PipelineSpecs,
+    job: "dg.UnresolvedAssetJobDefinition",
+    *,
+    resource_key: str,
+    minimum_interval_seconds: int = 30,
+) -> dg.SensorDefinition:
+    """Make the sensor `<pipeline>_source_sensor`, which is off until somebody turns it on.
+
+    A tick starts no JVM: it lists the Delta log of every source whose folder it can read (the place
+    comes from the source's last observation, else it is the warehouse's usual one), and reads the
+    commits that are new; an OPTIMIZE or VACUUM starts nothing. Of other sources, as in an object
+    store, it takes the data version of their last observation or materialization; schedule their
+    observation. A source that it sees for the first time counts as moved, since what it has missed
+    is not known; where nothing changed a refresh writes nothing.
+
+    Args:
+        specs: The pipeline's assets and sources.
+        job: The job whose assets are refreshed.
+        resource_key: Key of the `DeltaPipelineResource`.
+        minimum_interval_seconds: Seconds between two ticks, at least.
+
+    Raises:
+        DeclarationError: The pipeline has no source to look at.
+    """
+    binding = specs.binding
+    name = binding.pipeline.name
+    if not specs.sources:
+        raise DeclarationError(
+            f"refresh_on_source_change: pipeline {name} declares no source, so nothing could ever "
+            "start a refresh; declare what it reads by source(...), or leave the argument out."
+        )
+
+    def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        resource: DeltaPipelineResource = getattr(context.resources, resource_key)
+        before = read_cursor(context.cursor)
+        now, moved, unknown = dict(before), [], []
+        for spec in specs.sources:
+            identifier = binding.identifiers[spec.key]
+            sight = look_at(context.instance, spec.key, identifier, resource.warehouse)
+            if sight.position is None:
+                unknown.append(str(identifier))
+                continue
+            if sight.moved(before.get(str(identifier))):
+                moved.append(identifier)
+            now[str(identifier)] = sight.position
+        cursor = json.dumps({key: position.to_dict() for key, position in now.items()})
+        told = f" Observe {', '.join(unknown)} once: not found in the warehouse." * bool(unknown)
+        chosen = downstream(binding.graph, moved)
+        if not chosen:
+            return dg.SensorResult(skip_reason=f"No source has other rows.{told}", cursor=cursor)
+        names = ", ".join(str(identifier) for identifier in moved)
+        context.log.info(f"Other rows in {names}.{told}")
+        request = dg.RunRequest(
+            # A tick that is repeated after a crash starts no second run.
+            run_key=hashlib.sha256(f"{names} {cursor}".encode()).hexdigest(),
+            asset_selection=[binding.key_of(identifier) for identifier in chosen],
+            tags={MOVED_TAG: names[:_LONGEST_TAG]},
+        )
+        return dg.SensorResult(run_requests=[request], cursor=cursor)
+
+    return dg.SensorDefinition(
+        name=f"{name}_source_sensor",
+        evaluation_fn=tick,
+        job=job,
+        minimum_interval_seconds=minimum_interval_seconds,
+        description=f"Refreshes what reads a source of pipeline {name} when its rows have moved.",
+        required_resource_keys={resource_key},
+        default_status=dg.DefaultSensorStatus.STOPPED,
+    )
+
+
+def downstream(graph: Graph, sources: Collection[Identifier]) -> tuple[Identifier, ...]:
+    """Tables and persisted views that read some of these, directly or through others; in order.
+
+    Args:
+        graph: The pipeline's graph.
+        sources: Tables of others.
+    """
+    reached = set(sources)
+    for asset in graph.assets:
+        if not reached.isdisjoint(graph.inputs(asset.identifier)):
+            reached.add(asset.identifier)
+    return tuple(a.identifier for a in graph.assets if a.identifier in reached)
+
+
+def read_cursor(cursor: str | None) -> dict[str, SourcePosition]:
+    """The positions that the last tick left; a cursor of somebody else's counts as none."""
+    try:
+        listed = json.loads(cursor or "{}")
+    except ValueError:
+        return {}
+    if not isinstance(listed, dict):
+        return {}
+    return {
+        n: SourcePosition.of(values) for n, values in listed.items() if isinstance(values, dict)
+    }

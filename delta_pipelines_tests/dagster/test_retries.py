@@ -1,0 +1,75 @@
+import dagster as dg
+import pytest
+
+from delta_pipelines.delta.loading import load_table
+from delta_pipelines.delta.log_files import local_table, newest_commit, rows_moved
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.execution import MAX_ATTEMPTS
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.planning.checkpoints import checkpoints_of, epoch_of
+from delta_pipelines.steps import Step, observing
+from delta_pipelines_tests.dagster.running import materialize
+from delta_pipelines_tests.pipelines import rows_of
+
+
+@pytest.fixture
+def copying(schema, spark):
+    """`t` has every row of the landing table, which has two."""
+    spark.sql(f"CREATE TABLE {schema}.landing USING delta AS SELECT 1 AS id UNION ALL SELECT 2")
+    pipeline = Pipeline("copying", schema=schema)
+    pipeline.source(f"{schema}.landing")
+
+    @pipeline.streaming_table(inputs={"new": f"{schema}.landing"})
+    def t(new):
+        return new
+
+    return pipeline
+
+
+def state_of(spark, schema):
+    return load_table(spark, Identifier(None, schema, "t"))
+
+
+@pytest.mark.parametrize("config", [{"full_refresh": ["t"]}, {"reset_checkpoints": ["t"]}])
+def test_a_retried_op_neither_wipes_nor_resets_a_stream_twice(
+    copying, schema, lake, instance, spark, config
+):
+    assert materialize(copying, lake, instance).success
+    before = state_of(spark, schema)
+    failures = [DatasetError("a conflict.", transient=True)] * MAX_ATTEMPTS
+    seen = []
+
+    def conflict(step, dataset):
+        if step is Step.STREAM and dataset == f"{schema}.t" and failures:
+            seen.append(checkpoints_of(state_of(spark, schema).properties)["t"].id)
+            raise failures.pop()
+
+    with observing(conflict):
+        outcome = materialize(
+            copying, lake, instance, config=config, retry_policy=dg.RetryPolicy(max_retries=1)
+        )
+    assert outcome.success
+    assert not failures
+    assert "by an earlier attempt of this run, so it goes on there: t." in outcome.log
+    after = state_of(spark, schema)
+    wiped = "full_refresh" in config
+    assert epoch_of(after.properties) == epoch_of(before.properties) + wiped
+    assert {checkpoints_of(after.properties)["t"].id} == set(seen)
+    assert outcome["t"]["delta_pipelines/batches"] == 1
+    assert outcome["t"]["delta_pipelines/rows_written"] == 2
+    doubled = 1 if wiped else 2
+    assert rows_of(spark, f"{schema}.t") == sorted([(1,), (2,)] * doubled)
+
+
+def test_the_log_files_tell_moved_rows_from_other_commits(schema, spark):
+    spark.sql(f"CREATE TABLE {schema}.t USING delta AS SELECT 1 AS id")
+    spark.sql(f"INSERT INTO {schema}.t VALUES (2)")
+    table = local_table(state_of(spark, schema).location)
+    first = newest_commit(table)
+    spark.sql(f"OPTIMIZE {schema}.t")
+    optimized = newest_commit(table)
+    assert (first.version, optimized.version) == (1, 2)
+    assert not rows_moved(table, first, optimized)
+    spark.sql(f"DELETE FROM {schema}.t WHERE id = 1")
+    assert rows_moved(table, first, newest_commit(table))

@@ -1,0 +1,154 @@
+"""The sensor, over logs written by hand; no JVM starts."""
+
+import json
+import os
+
+import dagster as dg
+import pytest
+
+from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
+from delta_pipelines.errors import DeclarationError
+from delta_pipelines.pipeline import Pipeline
+from delta_pipelines_tests.dagster.sample import sales_pipeline
+
+
+def sales():
+    pipeline = sales_pipeline()
+    pipeline.source("landing.stock")
+    pipeline.materialized_view("stocked", "SELECT * FROM landing.stock")
+    pipeline.view("rated", "SELECT * FROM converted")
+    return pipeline
+
+
+@pytest.fixture
+def instance():
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+@pytest.fixture
+def tick(tmp_path, instance):
+    definitions = build_pipeline_definitions(
+        sales(),
+        spark=DeltaPipelineResource(warehouse=str(tmp_path)),
+        refresh_on_source_change=True,
+    )
+    sensor = definitions.resolve_sensor_def("sales_source_sensor")
+    cursors = [None]
+
+    def evaluate():
+        with dg.build_sensor_context(
+            instance=instance,
+            cursor=cursors[-1],
+            definitions=definitions,
+            resources=definitions.resources,
+        ) as context:
+            result = sensor.evaluate_tick(context)
+        cursors.append(result.cursor)
+        return result
+
+    evaluate.sensor = sensor
+    return evaluate
+
+
+def commit(table, version, operation="WRITE"):
+    log = table / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    file = log / f"{version:020}.json"
+    file.write_text(json.dumps({"commitInfo": {"operation": operation}}) + "\n")
+    return file
+
+
+def selected(result):
+    return [sorted(key.path[-1] for key in r.asset_selection) for r in result.run_requests]
+
+
+def test_it_is_off_by_default_and_needs_a_source():
+    lake = DeltaPipelineResource(warehouse="unused")
+    assert not build_pipeline_definitions(sales(), spark=lake).sensors
+    (sensor,) = build_pipeline_definitions(
+        sales(), spark=lake, refresh_on_source_change=True
+    ).sensors
+    assert sensor.default_status is dg.DefaultSensorStatus.STOPPED
+    alone = Pipeline("alone", schema="s")
+    alone.materialized_view("t", "SELECT 1 AS n")
+    with pytest.raises(DeclarationError, match="declares no source"):
+        build_pipeline_definitions(alone, spark=lake, refresh_on_source_change=True)
+
+
+def test_a_moved_source_refreshes_what_lies_downstream_of_it_and_nothing_else(tick, tmp_path):
+    rates, stock = tmp_path / "landing.db" / "rates", tmp_path / "landing.db" / "stock"
+    commit(rates, 0)
+    commit(stock, 0)
+    first = tick()
+    assert selected(first) == [["converted", "rated", "stocked"]]
+    assert not tick().run_requests
+    commit(rates, 1)
+    second = tick()
+    assert selected(second) == [["converted", "rated"]]
+    assert tick.sensor.job_name == "sales_refresh"
+    assert second.run_requests[0].tags["delta_pipelines/moved_sources"] == "landing.rates"
+    assert second.run_requests[0].run_key != first.run_requests[0].run_key
+    assert "No source has other rows." in tick().skip_message
+
+
+def test_commits_that_keep_every_row_start_nothing(tick, tmp_path):
+    rates = tmp_path / "landing.db" / "rates"
+    commit(rates, 0)
+    tick()
+    for version, operation in enumerate(["OPTIMIZE", "VACUUM END", "SET TBLPROPERTIES"], 1):
+        commit(rates, version, operation)
+    (rates / "_delta_log" / "00000000000000000003.checkpoint.parquet").touch()
+    assert not tick().run_requests
+    commit(rates, 4, "OPTIMIZE")
+    commit(rates, 5, "MERGE")
+    commit(rates, 6, "OPTIMIZE")
+    assert selected(tick()) == [["converted", "rated"]]
+
+
+def test_a_table_made_anew_counts_as_moved_whatever_its_version(tick, tmp_path):
+    rates = tmp_path / "landing.db" / "rates"
+    commit(rates, 0)
+    commit(rates, 1)
+    tick()
+    (rates / "_delta_log" / f"{1:020}.json").unlink()
+    assert selected(tick()) == [["converted", "rated"]]
+    again = commit(rates, 0)
+    os.utime(again, ns=(1, 1))
+    assert selected(tick()) == [["converted", "rated"]]
+
+
+def test_a_source_is_found_where_its_last_observation_says(tick, tmp_path, instance):
+    elsewhere = tmp_path / "lake of others" / "rates"
+    commit(elsewhere, 0)
+    missing = tick()
+    assert "Observe landing.rates, landing.stock once" in missing.skip_message
+    uri = {"dagster/uri": f"file:{elsewhere}"}
+    key = dg.AssetKey(["landing", "rates"])
+    instance.report_runless_asset_event(dg.AssetObservation(key, metadata=uri))
+    assert selected(tick()) == [["converted", "rated"]]
+    commit(elsewhere, 1)
+    assert selected(tick()) == [["converted", "rated"]]
+
+
+def test_a_remote_source_moves_with_the_data_version_that_dagster_knows(tick, instance):
+    def observed(version, event=dg.AssetObservation):
+        instance.report_runless_asset_event(
+            event(
+                asset_key=dg.AssetKey(["landing", "rates"]),
+                metadata={"dagster/uri": "s3://lake/rates"},
+                tags={"dagster/data_version": version},
+            )
+        )
+        return selected(tick())
+
+    assert observed("id:0") == [["converted", "rated"]]
+    assert observed("id:0") == []
+    assert observed("id:1") == [["converted", "rated"]]
+    assert observed("id:2", dg.AssetMaterialization) == [["converted", "rated"]]
+
+
+def test_a_cursor_that_cannot_be_read_counts_as_none(tmp_path):
+    from delta_pipelines.dagster.source_sensor import read_cursor
+
+    assert read_cursor("not json") == read_cursor("[]") == read_cursor(None) == {}

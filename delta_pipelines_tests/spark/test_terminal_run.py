@@ -1,0 +1,30 @@
+"""`delta-pipelines run`, in the suite's own session."""
+
+import io
+
+from rich.console import Console
+
+import delta_pipelines as dp
+from delta_pipelines.terminal.run import run_in_terminal
+from delta_pipelines_tests.pipelines import rows_of, scratch
+
+
+def test_a_checkpoint_is_reset_and_the_rows_stay(spark, schema):
+    spark.sql(f"CREATE TABLE {schema}.landing USING delta AS SELECT 1 AS id")
+    pipeline = scratch(schema)
+    pipeline.source(f"{schema}.landing")
+    pipeline.create_streaming_table("t")
+
+    @pipeline.append_flow(target="t", inputs={"new": dp.Stream(f"{schema}.landing")})
+    def landed(new):
+        return new
+
+    def run(**options):
+        told = io.StringIO()
+        assert run_in_terminal(pipeline, spark, Console(file=told, width=120), **options)
+        return told.getvalue()
+
+    run()
+    assert "its streams have nothing new" in run()
+    run(reset_checkpoints=["landed"])
+    assert rows_of(spark, f"{schema}.t") == [(1,), (1,)]
