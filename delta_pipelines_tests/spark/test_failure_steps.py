@@ -182,7 +182,18 @@ def failing(told: str, cell: Cell) -> Any:
     return effect
 
 
-@pytest.mark.parametrize("group", list(CELLS))
+UNMEASURED = [pytest.mark.soak, pytest.mark.timeout(3600)]
+"""Not yet run to the end on a machine of its own; without the marker once they were."""
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "views",
+        pytest.param("upserts", marks=UNMEASURED),
+        pytest.param("streams", marks=UNMEASURED),
+    ],
+)
 def test_a_failure_at_any_step_leaves_all_as_before_and_a_rerun_ends_as_a_clean_run(
     spark, schema, warehouse, group, record_property
 ):
