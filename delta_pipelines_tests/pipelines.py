@@ -124,10 +124,10 @@ class Seen:
 
 
 def seen(spark: SparkSession, name: str) -> Seen | None:
-    """Look at `schema.table`; None when there is no such table."""
+    """Look at `schema.table`; None when there is no such table, or not yet in the catalog."""
     schema, _, table = name.rpartition(".")
     state = load_table(spark, Identifier(None, schema, table))
-    if state is None:
+    if state is None or not state.registered:
         return None
     return Seen(
         rows=rows_of(spark, name),

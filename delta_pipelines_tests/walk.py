@@ -1,0 +1,364 @@
+"""A seeded walk through everything that happens to a pipeline, held against the oracle.
+
+The steps are chosen beforehand, from the seed alone, and each can be done in any state; so a walk
+that fails is made shorter by leaving steps out.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import delta_pipelines as dp
+from delta_pipelines.delta.loading import load_table
+from delta_pipelines.planning import tracing
+from delta_pipelines.planning.checkpoints import checkpoints_of
+from delta_pipelines.steps import Step
+from delta_pipelines_tests.operations import Values
+from delta_pipelines_tests.pipelines import Injected, Seen, raising, run, scratch, seen
+from delta_pipelines_tests.stops import Cell, Moment, stopping
+from delta_pipelines_tests.world import DATASETS, FED, GONE, STREAMS, Columns, Row, World
+
+RESET = "pipelines.reset.allowed"
+BASE: dict[str, Columns] = {
+    "facts": (("id", "int"), ("n", "int")),
+    "people": (("a", "int"), ("b", "string"), ("n", "int"), ("v", "string")),
+    "landing": (("id", "int"), ("n", "int"), ("v", "string")),
+}
+Action = tuple[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: what is selected, asked for, and where it fails.
+
+    Args:
+        names: The datasets.
+        full: Those to refresh fully.
+        reset: Streams to read from the beginning.
+        failing: Dataset -> the number of the step that fails, and whether after it.
+    """
+
+    names: tuple[str, ...]
+    full: tuple[str, ...] = ()
+    reset: tuple[str, ...] = ()
+    failing: tuple[tuple[str, int, Moment], ...] = ()
+
+
+def walk(seed: int, steps: int) -> list[Action]:
+    """Choose actions that together count as so many steps."""
+    chance = random.Random(seed)
+    actions: list[Action] = []
+    while sum(map(weight, actions)) < steps:
+        actions.append(_any_action(chance))
+    return actions
+
+
+def weight(action: Action) -> int:
+    """A run counts once for every dataset that it refreshes."""
+    return len(action[1].names) if action[0] == "run" else 1
+
+
+def _any_action(chance: random.Random) -> Action:
+    rule = chance.choices(
+        ["run", "rows", "land", "column", "widen", "comment", "reset", "stranger", "restart"],
+        [7, 9, 6, 1, 0.7, 2, 2, 1.5, 1.5],
+    )[0]
+    if rule == "run":
+        return rule, _any_run(chance)
+    if rule == "rows":
+        return rule, (chance.choice(FED), _any_rows(chance))
+    if rule == "land":
+        ids = [chance.randrange(5) for _ in range(chance.randrange(1, 4))]
+        return rule, [(i, chance.choice(["p", "q", GONE])) for i in ids]
+    among = {
+        "column": (*FED, "landing"),
+        "widen": FED,
+        "comment": DATASETS,
+        "reset": DATASETS,
+        "stranger": ("facts", "people", *STREAMS),
+    }
+    return rule, chance.choice(among[rule]) if rule in among else None
+
+
+def _any_rows(chance: random.Random) -> list[tuple[int, str, int | None, str]]:
+    """Rows over few keys; no two of one key tie with other values."""
+    rows: dict[Any, Any] = {}
+    for _ in range(chance.randrange(1, 6)):
+        a, b, n = chance.randrange(4), chance.choice("xy"), chance.choice([None, *range(6)])
+        rows.setdefault((a, b, n), (a, b, n, chance.choice([GONE, "p", "q", "r"])))
+    return list(rows.values())
+
+
+def _any_run(chance: random.Random) -> Run:
+    names = tuple(d for d in DATASETS if chance.random() < 0.6) or ("people",)
+    failing: list[tuple[str, int, Moment]] = []
+    for name in names:
+        if chance.random() < 0.3:
+            failing.append((name, chance.randrange(12), chance.choice(["before", "after"])))
+    return Run(
+        names,
+        tuple(n for n in names if chance.random() < 0.2),
+        tuple(n for n in names if n in STREAMS and chance.random() < 0.12),
+        tuple(failing),
+    )
+
+
+@dataclass
+class Walker:
+    """Does actions to a real pipeline and to the oracle.
+
+    Args:
+        spark: The suite's session.
+        schema: An empty schema.
+    """
+
+    spark: SparkSession
+    schema: str
+    world: World = field(default_factory=World)
+    looks: dict[str, Seen | None] = field(default_factory=lambda: dict.fromkeys(DATASETS))
+    counted: Counter[str] = field(default_factory=Counter)
+    numbers: int = 0
+
+    def __post_init__(self) -> None:
+        self.world.landing.columns = BASE["landing"]
+        for name in FED:
+            self.world.declared[name].columns = BASE[name]
+            self._rows((name, [(1, "x", 1, "p")]))
+        self._land([(1, "p")])
+
+    def do(self, action: Action) -> None:
+        """One action; everything that it should have done is checked."""
+        rule, given = action
+        rules: dict[str, Callable[[Any], None]] = {
+            "run": self._run,
+            "rows": self._rows,
+            "land": self._land,
+            "column": self._column,
+            "widen": self._widen,
+            "comment": self._comment,
+            "reset": self._reset_allowed,
+            "stranger": self._stranger,
+            "restart": self._restart,
+        }
+        self.counted[rule] += weight(action)
+        rules[rule](given)
+
+    def _rows(self, given: Any) -> None:
+        name, rows = given
+        declared = self.world.declared[name]
+        self.numbers += 1
+        more = {c: f"{c}-{self.numbers}" for c, _ in declared.columns[len(BASE[name]) :]}
+        if name == "facts":
+            declared.rows = tuple({"id": a, "n": n, **more} for a, b, n, v in rows)
+        else:
+            declared.rows = tuple({"a": a, "b": b, "n": n, "v": v, **more} for a, b, n, v in rows)
+
+    def _land(self, given: Any) -> None:
+        landing, rows = self.world.landing, []
+        for identity, value in given:
+            self.numbers += 1
+            row: Row = {"id": identity, "n": self.numbers, "v": value}
+            row |= {c: f"{c}-{self.numbers}" for c, _ in landing.columns[3:]}
+            rows.append(row)
+        landing.rows = (*landing.rows, *rows)
+        frame = values(landing.columns, rows).frame(self.spark).coalesce(1)
+        writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
+        writer.saveAsTable(f"{self.schema}.landing")
+
+    def _column(self, name: str) -> None:
+        declared = self.world.landing if name == "landing" else self.world.declared[name]
+        declared.columns = (*declared.columns, (f"c{len(declared.columns)}", "string"))
+        if name == "landing":
+            self._land([(4, "p")])
+
+    def _widen(self, name: str) -> None:
+        declared = self.world.declared[name]
+        declared.columns = tuple((n, "bigint" if n == "n" else t) for n, t in declared.columns)
+
+    def _comment(self, name: str) -> None:
+        self.numbers += 1
+        self.world.declared[name].comment = f"n{self.numbers}"
+
+    def _reset_allowed(self, name: str) -> None:
+        declared = self.world.declared[name]
+        declared.allowed = "false" if declared.allowed == "true" else "true"
+
+    def _stranger(self, name: str) -> None:
+        held = self.world.held[name]
+        if held is None:
+            return
+        self.numbers += 1
+        row: Row = dict.fromkeys(column for column, _ in held.columns)
+        row[held.columns[0][0]] = 1000 + self.numbers
+        if name == "people":
+            row["b"] = "z"
+        values(held.columns, [row]).frame(self.spark).write.insertInto(f"{self.schema}.{name}")
+        self.world.held[name] = replace(held, rows=(*held.rows, row))
+        self.looks[name] = self._look(name)
+
+    def _restart(self, given: None) -> None:
+        """What a new process does not know any more."""
+        self.spark = self.spark.newSession()
+        self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        tracing._found_in_place.clear()
+
+    def _run(self, asked: Run) -> None:
+        stops = {
+            f"{self.schema}.{name}": (
+                Cell(index, Step.COMMIT, moment),
+                raising(Injected(f"{name} at {index}")),
+            )
+            for name, index, moment in asked.failing
+        }
+        with stopping(stops):
+            result = run(
+                self._declare(),
+                self.spark,
+                refresh=asked.names,
+                full_refresh=asked.full,
+                reset_checkpoints=asked.reset,
+            )
+        bad: set[str] = set()
+        for name in asked.names:
+            ended = result.results[name]
+            told = f"{name}: {ended.status}, {ended.reason}"
+            before, now = self.looks[name], self._look(name)
+            self.looks[name] = now
+            if name == "names" and ("people" in bad or self.world.held["people"] is None):
+                assert ended.status in ("skipped", "failed"), told
+                assert now == before, told
+                continue
+            outcomes = self.world.outcomes(name, full=name in asked.full, reset=name in asked.reset)
+            if ended.status == "failed":
+                bad.add(name)
+                assert isinstance(ended.error, dp.PipelineError), told
+                assert " at " in str(ended.error), told
+                self.world.held[name] = self._reached(name, outcomes, before, now, told)
+                self.counted["failed"] += 1
+                continue
+            final, first = outcomes[-1], outcomes[0]
+            assert now is not None, told
+            assert final is not None, told
+            assert content(now) == final.content(), f"{told}: {content(now)}, not {final.content()}"
+            same = before is not None and before.version == now.version
+            assert same == (ended.status == "unchanged"), told
+            if name in KEPT and not same and first is not None and not final.fresh:
+                changed = first.content() != final.content() or name in asked.full
+                assert changed, f"{told}: a commit that changed nothing"
+            self.world.held[name] = final
+            self.counted[ended.status] += 1
+
+    def _reached(
+        self, name: str, outcomes: Sequence[Any], before: Seen | None, now: Seen | None, told: str
+    ) -> Any:
+        """The one of the states that a failed refresh ended in; anything else is an error."""
+        shown = content(now) if now else None
+        fresh = ids(before) != ids(now)
+        for outcome in reversed(outcomes):
+            there = outcome.content() if outcome else None
+            if there != shown:
+                continue
+            if outcome is None or name not in STREAMS or (outcome is outcomes[0] and not fresh):
+                return outcome
+            if outcome is not outcomes[0] and outcome.fresh == fresh:
+                return outcome
+        states = [outcome.content() if outcome else None for outcome in outcomes]
+        raise AssertionError(f"{told}: {shown} (fresh: {fresh}) is none of {states}")
+
+    def _look(self, name: str) -> Seen | None:
+        """As a user sees it, or as the next run will find a table that is not registered yet."""
+        found = seen(self.spark, f"{self.schema}.{name}")
+        state = load_table(self.spark, dp.Identifier(None, self.schema, name))
+        if found is not None or state is None:
+            return found
+        rows = self.spark.read.format("delta").load(state.location).collect()
+        return Seen(
+            rows=[tuple(row) for row in rows],
+            schema=state.schema,
+            comment=state.comment,
+            properties=dict(state.properties),
+            table_id=state.table_id,
+            version=state.version,
+        )
+
+    def check_all(self) -> None:
+        """Every table, selected or not, is as it should be."""
+        for name, held in self.world.held.items():
+            now = self._look(name)
+            assert now == self.looks[name], f"{name} changed by itself"
+            assert (content(now) if now else None) == (held.content() if held else None), name
+
+    def _declare(self) -> dp.Pipeline:
+        pipeline, declared = scratch(self.schema), self.world.declared
+        pipeline.source(f"{self.schema}.landing")
+
+        def options(name: str) -> dict[str, Any]:
+            about = declared[name]
+            return {"comment": about.comment, "table_properties": {RESET: about.allowed}}
+
+        facts = values(declared["facts"].columns, declared["facts"].rows)
+        people = values(declared["people"].columns, declared["people"].rows)
+        upserts = {"sequence_by": "n", "deletes_when": f"v = '{GONE}'"}
+
+        @pipeline.materialized_view("facts", **options("facts"))
+        def of_facts(spark: SparkSession) -> DataFrame:
+            return facts.frame(spark)
+
+        @pipeline.upsert("people", keys=["a", "b"], **upserts, **options("people"))
+        def of_people(spark: SparkSession) -> DataFrame:
+            return people.frame(spark)
+
+        pipeline.materialized_view("names", "SELECT a, b, n FROM people", **options("names"))
+        landing = f"{self.schema}.landing"
+
+        @pipeline.streaming_table("events", inputs={"new": landing}, **options("events"))
+        def of_events(new: DataFrame) -> DataFrame:
+            return new
+
+        new = {"new": dp.Stream(landing)}
+
+        @pipeline.upsert("latest", keys=["id"], inputs=new, **upserts, **options("latest"))
+        def of_latest(new: DataFrame) -> DataFrame:
+            return new
+
+        return pipeline
+
+
+KEPT = ("people", "latest", "events")
+
+
+def values(columns: Columns, rows: Sequence[Row]) -> Values:
+    """Rows of the oracle as a query."""
+    ddl = ", ".join(f"{name} {kind}" for name, kind in columns)
+    return Values(ddl, *(tuple(row.get(name) for name, _ in columns) for row in rows))
+
+
+def content(look: Seen) -> tuple[Columns, list[str], tuple[str, str]]:
+    """What a real table and the oracle's can be compared by."""
+    columns = tuple((f.name, f.dataType.simpleString()) for f in look.schema.fields)
+    about = look.comment or "", look.properties.get(RESET, "")
+    return columns, sorted(map(str, look.rows)), about
+
+
+def ids(look: Seen | None) -> set[str]:
+    """The checkpoints of a table."""
+    return {c.id for c in checkpoints_of(look.properties).values()} if look else set()
+
+
+def shorter(actions: Sequence[Action], fails: Callable[[Sequence[Action]], bool]) -> list[Action]:
+    """A part of a failing walk that still fails, by leaving out ever smaller pieces."""
+    kept, size = list(actions), max(1, len(actions) // 2)
+    while size:
+        start = 0
+        while start < len(kept):
+            tried = kept[:start] + kept[start + size :]
+            if tried and fails(tried):
+                kept = tried
+            else:
+                start += size
+        size //= 2
+    return kept
