@@ -120,12 +120,16 @@ def test_a_number_of_releases_that_there_is_not_is_refused(tmp_path: Path, relea
 def test_the_command_line_lands_the_next_release_and_says_so(landing: Path) -> None:
     command = [sys.executable, "-m", "examples.aviation.fetch", "--landing", str(landing)]
     ended = subprocess.run(
-        [*command, "--releases", "2"], capture_output=True, text=True, check=False
+        [*command, "--releases", "2", "--days", "3"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     lines = [line.split() for line in ended.stdout.splitlines()]
-    assert [line[0] for line in lines] == ["there", "landed", *["there"] * 4]
+    assert [line[0] for line in lines] == ["there", "landed", *["there"] * 4, "landed"]
     assert lines[1][1:4] == ["28,864", "rows", AIRPORT_RELEASES[1].target]
+    assert lines[-1] == ["landed", "3", "day", "files", "flight_reports/"]
     assert [one.published_on for one in landed_releases(landing)] == [
         date(2020, 11, 6),
         date(2021, 4, 25),
