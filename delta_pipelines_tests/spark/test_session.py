@@ -241,7 +241,7 @@ told()
 from delta_pipelines.session import _start
 say(refused(session, "../warehouse", lock_timeout=0.5))
 config = spark_config("../warehouse", extra=settings)
-say(refused(_start, config))  # as when the stranger comes between our look and Derby's
+say(refused(_start, config, None))  # as when the stranger comes between our look and Derby's
 """,
         "ours",
     )

@@ -38,11 +38,15 @@ def test_structs_are_matched_by_name_at_every_depth(spark, table, put, look) -> 
 
 
 def test_narrower_types_are_stored_as_the_tables_type(spark, table, put, look) -> None:
-    put(spark.sql("SELECT 1L AS a, 1.5D AS b, CAST(1 AS DECIMAL(20, 2)) AS c, NOW() AS d"))
+    put(
+        spark.sql(
+            "SELECT 1L AS a, 1.5D AS b, CAST(1 AS DECIMAL(20, 2)) AS c, LOCALTIMESTAMP() AS d"
+        )
+    )
     append(spark, table, "SELECT 2 AS a, 2 AS b, 2 AS c, DATE'2024-01-01' AS d")
     location = look.state().location
     stored = {f.dataType.simpleString() for f in spark.read.parquet(location).schema.fields}
-    assert stored == {"bigint", "double", "decimal(20,2)", "timestamp"}
+    assert stored == {"bigint", "double", "decimal(20,2)", "timestamp_ntz"}
     assert look.spark.table(str(table)).where("a = 2").select("a", "b").collect() == [(2, 2.0)]
 
 
