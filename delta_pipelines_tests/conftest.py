@@ -30,17 +30,15 @@ _numbers = itertools.count(1)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what stands in the folders of Spark tests."""
+    """Mark what stands in the folders of Spark tests; long ones run on demand: `-m soak`."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents and item.path.relative_to(here).parts[0] in SPARK_FOLDERS:
             item.add_marker(pytest.mark.spark)
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Long tests run only on demand: `pytest -m soak`."""
-    if "soak" in item.keywords and "soak" not in item.config.getoption("markexpr"):
-        pytest.skip("long; run it by -m soak")
+    if "soak" not in config.getoption("markexpr"):
+        long = [item for item in items if "soak" in item.keywords]
+        items[:] = [item for item in items if "soak" not in item.keywords]
+        config.hook.pytest_deselected(items=long)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -110,10 +110,10 @@ class DatasetManager:
     ) -> Outcome:
         """As `materialize_table`, and tells what was done."""
         log.info("Materializing metadata for table [%s].", table.identifier)
-        flow = graph.flow(table.identifier)
         planned = context.planned(table.identifier)
-        if table.is_streaming_table:
+        if planned.streams:
             return self._stream(graph, table, is_full_refresh, context)
+        flow = graph.flow(table.identifier)
         left = leave_as_planned(self._spark, table, planned, context)
         if left is not None and not is_full_refresh:
             return left
@@ -127,8 +127,6 @@ class DatasetManager:
                 raise DatasetError("its plan has no definition.", dataset=table.name)
             _check_unchanged(planned, transaction.base)
             decision = decide(table, transaction.base, definition, is_full_refresh=is_full_refresh)
-            if rows.isStreaming:
-                return self._stream(graph, table, is_full_refresh, context)
             left = leave_unchanged(
                 session,
                 table,

@@ -1,4 +1,4 @@
-"""Folders under a storage root, local or remote, through Hadoop's file systems."""
+"""Folders and small files under a storage root, local or remote, through Hadoop's file systems."""
 
 from dataclasses import dataclass
 
@@ -43,6 +43,35 @@ def folders_in(spark: SparkSession, path: str) -> list[Folder]:
         for status in files.listStatus(place)
         if status.isDirectory()
     ]
+
+
+def file_names(spark: SparkSession, path: str) -> list[str]:
+    """The names of a folder's files, in no order; none when it does not exist.
+
+    Args:
+        spark: A classic session, whose file system settings apply.
+        path: The folder.
+    """
+    place, files = _opened(spark, path)
+    if not files.exists(place):
+        return []
+    listed = files.listStatus(place)
+    return [str(status.getPath().getName()) for status in listed if status.isFile()]
+
+
+def read_text(spark: SparkSession, path: str) -> str:
+    """A small file's text.
+
+    Args:
+        spark: A classic session, whose file system settings apply.
+        path: The file.
+    """
+    place, files = _opened(spark, path)
+    stream = files.open(place)
+    try:
+        return bytes(stream.readAllBytes()).decode("utf-8")
+    finally:
+        stream.close()
 
 
 def delete_folder(spark: SparkSession, path: str) -> None:

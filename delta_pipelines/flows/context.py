@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.declarations import Changes, Stream
 from delta_pipelines.delta.analysed import expression_mark
 from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.loading import read_pinned
+from delta_pipelines.delta.loading import load_table, read_pinned
 from delta_pipelines.delta.sessions import isolated_session
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.streams import read_stream
@@ -21,6 +21,7 @@ from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.binding import Binder
 from delta_pipelines.planning.checkpoints import StreamSource
+from delta_pipelines.planning.decision import definition_of
 from delta_pipelines.planning.dependencies import Dependencies
 from delta_pipelines.planning.kept_schema import nullable_schema
 from delta_pipelines.planning.plan import DatasetPlan, Plan
@@ -115,7 +116,10 @@ class UpdateContext:
     def leased(
         self, spark: "SparkSession", planned: DatasetPlan, lease: Lease | None
     ) -> DatasetPlan:
-        """Note that a dataset's lease is held; plan anew when another run had it meanwhile.
+        """Note that a dataset's lease is held; plan anew what another run changed since the plan.
+
+        From here on only this run works on the table, so whatever is different now happened before
+        its turn came; a run that began a moment later would have planned with it.
 
         Args:
             spark: The session that planned.
@@ -131,9 +135,20 @@ class UpdateContext:
         if lease is None:
             return planned
         self._leases[planned.identifier] = lease
-        if lease.waited:
+        if lease.waited or self._is_outdated(spark, planned):
             self._anew[planned.identifier] = plan_anew(self.plan, spark, planned.identifier)
         return self.planned(planned.identifier)
+
+    def _is_outdated(self, spark: "SparkSession", planned: DatasetPlan) -> bool:
+        """True when a table is no longer defined as its plan found it."""
+        identifier = planned.identifier
+        if planned.definition is None or identifier in self.begun:
+            return False
+        before, now = planned.base, load_table(spark, identifier)
+        if before is None or now is None:
+            return before is not now
+        same_table = before.table_id == now.table_id
+        return not same_table or definition_of(before) != definition_of(now)
 
     def planned(self, identifier: Identifier) -> DatasetPlan:
         """The plan of one dataset.

@@ -5,11 +5,9 @@ the table knows (Delta protocol: `txn` actions) which numbers of this checkpoint
 """
 
 import dataclasses
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.folders import delete_folder, folders_in
 from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.sessions import active
@@ -25,11 +23,16 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.facts import table_facts
 from delta_pipelines.flows.outcome import Outcome
+from delta_pipelines.flows.stream_checkpoints import (
+    check_not_behind,
+    delete_old_checkpoints,
+    from_the_beginning,
+    reads_nothing_new,
+)
 from delta_pipelines.flows.stream_writes import BatchMark, BatchResult
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.planning.checkpoints import (
     Checkpoint,
-    checkpoints_folder,
     checkpoints_of,
     checkpoints_property,
     next_checkpoints,
@@ -100,7 +103,7 @@ class StreamRun:
         commit = self._define(transaction, decision)
         for flow in self._flows:
             self._stream(flow, commit.table_id)
-        self._clean_up()
+        delete_old_checkpoints(self._spark, self._table, self._context.plan, self._checkpoints)
         return self._outcome(commit)
 
     def _define(self, transaction: Transaction, decision: TableDecision) -> Commit:
@@ -119,6 +122,8 @@ class StreamRun:
             if told and flow.name.lower() not in anew:
                 reason = outdated_reason(flow, told, self._table.name)
                 raise DatasetError(reason, dataset=self._table.name)
+            if had and flow.name.lower() not in anew:
+                check_not_behind(self._spark, self._table, flow, transaction, self._path(flow, had))
         self._checkpoints = next_checkpoints(
             current, sources, anew=tuple(anew), run=self._context.run_id
         )
@@ -132,6 +137,9 @@ class StreamRun:
             self._version = commit.version
         self._note_begun()
         return commit
+
+    def _path(self, flow: Flow, checkpoint: Checkpoint) -> str:
+        return checkpoint.path(self._context.plan.storage, self._table.identifier, flow.name)
 
     def _note_begun(self) -> None:
         state = load_table(self._spark, self._table.identifier)
@@ -153,18 +161,18 @@ class StreamRun:
 
         session = self._context.session(self._spark, flow)
         checkpoint = self._checkpoints[flow.name.lower()]
+        path = self._path(flow, checkpoint)
         batches = _Batches(self, flow, checkpoint.application(table_id, flow.name))
         with active(session), quiet_callbacks():
             rows = self._context.rows(session, flow, as_planned=False)
             if self._schema is None or not fits(rows.schema, self._schema):
                 self._evolve()
+            if reads_nothing_new(self._spark, self._context, flow, path):
+                return
             reached(Step.STREAM, str(self._table.identifier))
             query = (
                 rows.writeStream.foreachBatch(batches.take)
-                .option(
-                    "checkpointLocation",
-                    checkpoint.path(self._context.plan.storage, self._table.identifier, flow.name),
-                )
+                .option("checkpointLocation", path)
                 .trigger(availableNow=True)
                 .queryName(f"{self._table.identifier}/{flow.name}")
                 .start()
@@ -236,17 +244,6 @@ class StreamRun:
         if commit.changed:
             self._version = commit.version
 
-    def _clean_up(self) -> None:
-        """Delete checkpoints that no longer count and are older than the retention."""
-        if self._version is None:
-            return
-        limit = time.time() * 1000 - self._context.plan.checkpoint_retention_days * 86_400_000
-        for flow, checkpoint in self._checkpoints.items():
-            folder = checkpoints_folder(self._context.plan.storage, self._table.identifier, flow)
-            for old in folders_in(self._spark, folder):
-                if old.name != checkpoint.id and old.modified_ms < limit:
-                    delete_folder(self._spark, old.path)
-
     def _outcome(self, commit: Commit) -> Outcome:
         version = self._version
         state, facts = table_facts(self._spark, self._table.identifier, version)
@@ -298,10 +295,7 @@ class _SourceChanged(Exception):
 
 
 def _ways_out(why: StreamFailure, table: Table, flow: Flow) -> str:
-    anew = (
-        f"refresh the table fully (full_refresh=[{table.name!r}]), or keep its rows and read the "
-        f"stream from its beginning (reset_checkpoints=[{flow.name!r}])"
-    )
+    anew = from_the_beginning(table, flow)
     if why is StreamFailure.OVERWRITTEN:
         names = ", ".join(repr(stream.name) for stream in flow.streams.values()) or "the source"
         return (

@@ -89,6 +89,7 @@ class DatasetPlan:
         error: Why it cannot be planned; it then stays untouched.
         skipped: True when it cannot be planned only because an input cannot.
         how: What a refresh does, as a sentence; the first part of the reason of one.
+        streams: True when its query is a stream, so that it is refreshed batch by batch.
     """
 
     name: str
@@ -108,6 +109,7 @@ class DatasetPlan:
     error: PipelineError | None = None
     skipped: bool = False
     how: str = ""
+    streams: bool = False
 
     def refreshed(self, why: str) -> "DatasetPlan":
         """The plan of a refresh that happens after all, or for a reason that is known now.

@@ -178,7 +178,8 @@ class _Planner:
             table, base, schemas, is_full_refresh=is_full, pipeline=self._pipeline
         )
         notes: tuple[str, ...] = ()
-        if any(frame.isStreaming for frame in frames):
+        is_stream = any(frame.isStreaming for frame in frames)
+        if is_stream:
             streams = StreamPlans(self._graph, self._tables, self._chosen)
             notes = streams.check(table, frames, definition, is_full_refresh=is_full)
         blocked = table.identifier in self._chosen.blocked
@@ -202,9 +203,9 @@ class _Planner:
             comment_change=(base.comment, definition.comment) if base and changed_comment else None,
             inputs=inputs,
             notes=(*_adopted(base), *_rules(base, definition), *advice(inputs), *notes),
+            streams=is_stream,
         )
-        is_batch = not any(frame.isStreaming for frame in frames)
-        if base and base.registered and action == "refresh" and is_batch and not blocked:
+        if base and base.registered and action == "refresh" and not is_stream and not blocked:
             flow = self._graph.flow(table.identifier)
             verdict = self._judge(flow, base, analysed[0], planned.changes)
             if verdict is not None and verdict.unchanged:

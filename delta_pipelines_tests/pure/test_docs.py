@@ -21,8 +21,6 @@ def blocks(page: Path, language: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_code_of_a_page_runs_and_its_pipelines_resolve(page: Path) -> None:
-    if page.stem == "schema-drift":
-        pytest.skip("shows single declarations, not a whole pipeline")
     names: dict[str, object] = {}
     for number, block in enumerate(blocks(page, "python")):
         exec(compile(block, f"{page.name} block {number}", "exec"), names)

@@ -19,6 +19,7 @@ from delta_pipelines.planning.checkpoints import checkpoints_of, epoch_of
 from delta_pipelines.steps import Step
 from delta_pipelines_tests.pipelines import (
     failure,
+    jobs_started,
     once_at,
     rows_of,
     run,
@@ -353,7 +354,7 @@ def test_changes_of_an_upsert_are_read_from_its_change_feed(spark, schema, landi
     ]
 
 
-def upserting(schema: str, landing: str) -> dp.Pipeline:
+def upserting(schema: str, landing: str, **options: object) -> dp.Pipeline:
     pipeline = scratch(schema)
     pipeline.source(landing)
 
@@ -362,6 +363,7 @@ def upserting(schema: str, landing: str) -> dp.Pipeline:
         inputs={"new": dp.Stream(landing)},
         sequence_by="changed",
         deletes_when="name = 'gone'",
+        **options,
     )
     def t(new):
         return new.withColumn("changed", F.when(F.col("name") == "gone", 2).otherwise(1))
@@ -383,6 +385,23 @@ def test_an_upsert_merges_each_micro_batch_of_a_stream(spark, schema, landing):
     assert run_well(pipeline, spark).results["t"].status == "unchanged"
     run_well(pipeline, spark, full_refresh=["t"])
     assert rows_of(spark, f"{schema}.t") == [(1, "a", 1), (3, "c", 1)]
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_streaming_upsert_goes_on_after_a_conflict(spark, schema, landing, full):
+    """Its first attempt has altered or wiped the table already: the second does not object."""
+    run_well(upserting(schema, landing), spark)
+    append(spark, landing, (3, "c"))
+    pipeline = upserting(schema, landing, comment="altered")
+
+    def conflict() -> None:
+        raise DatasetError("another writer was faster.", dataset="t", transient=True)
+
+    with once_at(Step.BATCH, f"{schema}.t", conflict):
+        result = run_well(pipeline, spark, full_refresh=["t"] if full else []).results["t"]
+    assert result.attempts == 2
+    assert epoch_of(state(spark, schema).properties) == int(full)
+    assert rows_of(spark, f"{schema}.t") == [(1, "a", 1), (2, "b", 1), (3, "c", 1)]
 
 
 def test_a_merged_batch_is_not_merged_again_after_a_crash(spark, schema, landing, monkeypatch):
@@ -509,13 +528,86 @@ def test_old_checkpoints_go_after_the_retention(spark, schema, landing):
     assert [path.name for path in kept.iterdir()] == [now]
 
 
-def test_a_lost_checkpoint_folder_does_not_double_what_is_in_the_table(spark, schema, landing):
+def checkpoints(pipeline: dp.Pipeline, spark: SparkSession, schema: str) -> Path:
+    storage = Path(pipeline.plan(spark).storage.removeprefix("file:"))
+    return storage / "_checkpoints" / f"{schema}.t"
+
+
+@pytest.mark.parametrize("declared", ["copying", "upserting"])
+@pytest.mark.parametrize("way_out", ["full_refresh", "reset_checkpoints", "bring back"])
+def test_a_lost_checkpoint_is_reported_and_no_row_is_doubled_or_left_out(
+    spark, schema, landing, tmp_path, declared, way_out
+):
+    pipeline = {"copying": copying, "upserting": upserting}[declared](schema, landing)
+    run_well(pipeline, spark)
+    folder = checkpoints(pipeline, spark, schema)
+    shutil.copytree(folder, tmp_path / "saved")
+    shutil.rmtree(folder)
+    append(spark, landing, (3, "c"))
+    before = version_of(spark, f"{schema}.t")
+    told = str(failure(run(pipeline, spark).results["t"]))
+    assert "the checkpoint of flow 't' is lost" in told
+    assert "has its batches up to 0" in told
+    assert "full_refresh=['t']" in told
+    assert "reset_checkpoints=['t']" in told
+    assert version_of(spark, f"{schema}.t") == before
+    doubled = 0
+    if way_out == "bring back":
+        shutil.copytree(tmp_path / "saved", folder)
+        run_well(pipeline, spark)
+    else:
+        run_well(pipeline, spark, **{way_out: ["t"]})
+        # The rows of before are kept and read again: what was asked for.
+        doubled = 2 if (way_out, declared) == ("reset_checkpoints", "copying") else 0
+    ids = [row[0] for row in rows_of(spark, f"{schema}.t")]
+    assert (set(ids), len(ids)) == ({1, 2, 3}, 3 + doubled)
+
+
+def test_a_checkpoint_from_an_older_copy_is_reported(spark, schema, landing, tmp_path):
     pipeline = copying(schema, landing)
     run_well(pipeline, spark)
-    folder = Path(pipeline.plan(spark).storage.removeprefix("file:"))
-    shutil.rmtree(folder / "_checkpoints" / f"{schema}.t")
-    run(pipeline, spark)
-    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
+    folder = checkpoints(pipeline, spark, schema)
+    shutil.copytree(folder, tmp_path / "saved")
+    append(spark, landing, (3, "c"))
+    run_well(pipeline, spark)
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "saved", folder)
+    append(spark, landing, (4, "d"))
+    told = str(failure(run(pipeline, spark).results["t"]))
+    assert "has its batches up to 1" in told
+    assert "has them up to 0" in told
+
+
+def test_another_storage_root_is_reported(spark, schema, landing, tmp_path):
+    run_well(copying(schema, landing), spark)
+    append(spark, landing, (3, "c"))
+    moved = scratch(schema, storage=str(tmp_path / "elsewhere"))
+    moved.source(landing)
+
+    @moved.streaming_table(inputs={"new": landing})
+    def t(new: DataFrame) -> DataFrame:
+        return new
+
+    told = str(failure(run(moved, spark).results["t"]))
+    assert "elsewhere" in told
+    assert "set the pipeline's storage to where it was" in told
+    assert len(rows_of(spark, f"{schema}.t")) == 2
+
+
+def test_a_stream_that_has_read_all_is_not_started(spark, schema, landing):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+    run_well(pipeline, spark)
+    with jobs_started(spark) as jobs:
+        assert run_well(pipeline, spark).results["t"].status == "unchanged"
+    assert jobs.count == 0
+    # Commits without rows move the source's version and no offset: the stream is asked.
+    spark.sql(f"ALTER TABLE {landing} SET TBLPROPERTIES ('note' = 'x')")
+    assert run_well(pipeline, spark).results["t"].status == "unchanged"
+    append(spark, landing, (4, "d"))
+    assert run_well(pipeline, spark).results["t"].metrics["numOutputRows"] == 1
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
 
 
 def test_a_batch_of_a_wiped_epoch_is_refused(spark, schema, landing):

@@ -103,6 +103,24 @@ def test_a_timestamp_without_zone_comes_to_a_table_that_had_none(spark, schema):
     ]
 
 
+def test_a_timestamp_with_a_zone_does_not_come_to_a_date(spark, schema):
+    """What midnight of a date is would depend on the session's time zone."""
+    run_well(upsert(schema, "SELECT 1 AS id, DATE'1900-05-05' AS d"), spark)
+    wider = upsert(schema, "SELECT 2 AS id, TIMESTAMP'2020-01-01 01:02:03' AS d")
+    told = refused(wider, spark, schema)
+    assert "date" in told
+    assert "timestamp" in told
+    assert seen(spark, f"{schema}.t").rows == [(1, dt.date(1900, 5, 5))]
+
+
+def test_dates_do_not_go_into_a_timestamp_with_a_zone(spark, schema):
+    run_well(upsert(schema, "SELECT 1 AS id, TIMESTAMP'2020-01-01 01:02:03' AS d"), spark)
+    narrower = upsert(schema, "SELECT 2 AS id, DATE'1900-05-05' AS d")
+    told = refused(narrower, spark, schema)
+    assert "timestamp" in told
+    assert [row[0] for row in seen(spark, f"{schema}.t").rows] == [1]
+
+
 def test_columns_named_as_the_engines_own_are_refused(spark, schema):
     run_well(upsert(schema, "SELECT 1 AS id"), spark)
     for name in ("__dp_delete", "__DP_FILE", "_metadata"):

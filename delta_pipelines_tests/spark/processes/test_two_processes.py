@@ -200,12 +200,13 @@ def test_every_change_of_two_processes_is_there_exactly_once(
         assert problems(operations, log, final) == []
         counted += len(log)
     assert counted == 2 * rounds + 3
-    attempts = max(each["attempts"] for each in done)
+    # Runs take turns: none ever finds another one in its way.
+    assert max(each["attempts"] for each in done) == 1
     with capsys.disabled():
         seconds = time.monotonic() - started
         sys.stdout.write(
-            f"\n2 processes x {rounds} rounds: {counted} commits, each once, at most "
-            f"{attempts} attempts, {seconds:.0f} s "
+            f"\n2 processes x {rounds} rounds: {counted} commits, each once at the first attempt, "
+            f"{seconds:.0f} s "
         )
 
 

@@ -1,0 +1,102 @@
+"""How far a stream's checkpoint is, read without starting the stream.
+
+Starting one costs Delta's source a few Spark jobs even when nothing is new, and a checkpoint that
+lost its files starts at batch 0 again, whose number the table knows already.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from pyspark.sql import SparkSession
+
+from delta_pipelines.delta.folders import file_names, read_text
+from delta_pipelines.delta.jvm import is_classic
+
+_BEFORE_A_VERSION = (-1, -100)
+"""Delta's `BASE_INDEX` as its offsets of version 1 and 3 write it: nothing of that version yet."""
+_HEADER_LINES = 2
+"""A file of offsets begins with its format's version and the batch's own metadata."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a checkpoint has planned and done.
+
+    Args:
+        planned: Number of the last micro-batch whose offsets are written; None before the first.
+        committed: Number of the last one that ended.
+        offsets: Where that planned one ends, one JSON text for each streaming source.
+    """
+
+    planned: int | None = None
+    committed: int | None = None
+    offsets: tuple[str, ...] = ()
+
+    def is_behind(self, known: int | None) -> bool:
+        """True when a table has batches that this checkpoint knows nothing of.
+
+        Going on would give new rows a number that the table has, and they would be left out.
+
+        Args:
+            known: Number of the last batch that the table has of this checkpoint.
+        """
+        return known is not None and (self.planned is None or self.planned < known)
+
+    def has_all_of(self, sources: Mapping[str, int]) -> bool:
+        """True when every streaming source is one of these Delta tables, read to its end.
+
+        Source of the rule: Delta's `DeltaSourceOffset`; one that stands before a version's first
+        change has all of the versions below.
+
+        Args:
+            sources: Delta table id -> latest version.
+
+        Example:
+            >>> at_2 = '{"reservoirId": "t", "reservoirVersion": 2, "index": -1}'
+            >>> [Progress(0, 0, (at_2,)).has_all_of({"t": version}) for version in (1, 2)]
+            [True, False]
+        """
+        if self.planned is None or self.planned != self.committed or not self.offsets:
+            return False
+        return all(_has_all(text, sources) for text in self.offsets)
+
+
+def _has_all(text: str, sources: Mapping[str, int]) -> bool:
+    try:
+        offset = json.loads(text)
+    except ValueError:
+        return False
+    if not isinstance(offset, dict) or offset.get("reservoirId") not in sources:
+        return False
+    return bool(
+        offset.get("index") in _BEFORE_A_VERSION
+        and not offset.get("isStartingVersion", False)
+        and offset.get("reservoirVersion", 0) > sources[offset["reservoirId"]]
+    )
+
+
+def read_progress(spark: SparkSession, checkpoint: str) -> Progress | None:
+    """Look into a checkpoint; starts nothing.
+
+    Args:
+        spark: The session, whose file system settings apply.
+        checkpoint: Its folder, which need not exist.
+
+    Returns:
+        None over Spark Connect, from where the folder is out of reach.
+    """
+    if not is_classic(spark):
+        return None
+    planned, committed = (
+        max(
+            (int(n) for n in file_names(spark, f"{checkpoint}/{log}") if n.isdecimal()),
+            default=None,
+        )
+        for log in ("offsets", "commits")
+    )
+    if planned is None:
+        return Progress()
+    lines = read_text(spark, f"{checkpoint}/offsets/{planned}").splitlines()
+    return Progress(planned, committed, tuple(islice(lines, _HEADER_LINES, None)))
