@@ -12,9 +12,25 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_FOLDERS = ("spark", "dagster")
+LONGEST = (
+    "spark/test_failure_steps.py",
+    "spark/flows/test_streaming.py",
+    "spark/flows/test_unchanged.py",
+    "dagster/test_dagster_dev.py",
+    "spark/processes/test_killed_steps.py",
+    "spark/test_readers.py",
+    "spark/test_session.py",
+    "spark/processes/test_two_processes.py",
+    "spark/test_second_run.py",
+    "spark/flows/test_upsert_model.py",
+    "spark/test_interrupt.py",
+)
+"""Files of more than a minute begin first, so that no worker is left alone with one at the end."""
 SPARK_SETTINGS = {
     "spark.master": "local[2]",
     "spark.app.name": "delta_pipelines_tests",
+    # In Spark's own 1 GiB the tables of a thousand tests left a fifth of the time to the collector.
+    "spark.driver.memory": "3g",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
@@ -30,11 +46,16 @@ _numbers = itertools.count(1)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what stands in the folders of Spark tests; long ones run on demand: `-m soak`."""
+    """Mark what stands in the folders of Spark tests; long ones run on demand: `-m soak`.
+
+    The order is the one in which xdist hands the files out.
+    """
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents and item.path.relative_to(here).parts[0] in SPARK_FOLDERS:
             item.add_marker(pytest.mark.spark)
+    order = {str(here / name): number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(str(item.path), len(order)))
     if "soak" not in config.getoption("markexpr"):
         long = [item for item in items if "soak" in item.keywords]
         items[:] = [item for item in items if "soak" not in item.keywords]
