@@ -182,7 +182,8 @@ def failing(told: str, cell: Cell) -> Any:
     return effect
 
 
-UNMEASURED = [pytest.mark.soak, pytest.mark.timeout(3600)]
+ON_DEMAND = [pytest.mark.soak, pytest.mark.timeout(3600)]
+"""About ten minutes on a quiet machine."""
 """Not yet run to its end; without the marker once it was."""
 
 
@@ -191,7 +192,7 @@ UNMEASURED = [pytest.mark.soak, pytest.mark.timeout(3600)]
     [
         "views",
         "upserts",
-        pytest.param("streams", marks=UNMEASURED),
+        pytest.param("streams", marks=ON_DEMAND),
     ],
 )
 def test_a_failure_at_any_step_leaves_all_as_before_and_a_rerun_ends_as_a_clean_run(
