@@ -183,8 +183,7 @@ def failing(told: str, cell: Cell) -> Any:
 
 
 ON_DEMAND = [pytest.mark.soak, pytest.mark.timeout(3600)]
-"""About ten minutes on a quiet machine."""
-"""Not yet run to its end; without the marker once it was."""
+"""Twenty minutes beside other work: 135 cells."""
 
 
 @pytest.mark.parametrize(
