@@ -60,21 +60,26 @@ class Progress:
         """
         if self.planned is None or self.planned != self.committed or not self.offsets:
             return False
-        return all(_has_all(text, sources) for text in self.offsets)
+        # With a stream more or less than before, Spark has to say that it cannot go on.
+        read = [_read_to_its_end(text, sources) for text in self.offsets]
+        return None not in read and sorted(map(str, read)) == sorted(sources)
 
 
-def _has_all(text: str, sources: Mapping[str, int]) -> bool:
+def _read_to_its_end(text: str, sources: Mapping[str, int]) -> str | None:
+    """The table of an offset behind its last version, None for any other offset."""
     try:
         offset = json.loads(text)
     except ValueError:
-        return False
+        return None
     if not isinstance(offset, dict) or offset.get("reservoirId") not in sources:
-        return False
-    return bool(
+        return None
+    table = str(offset["reservoirId"])
+    at_the_end = (
         offset.get("index") in _BEFORE_A_VERSION
         and not offset.get("isStartingVersion", False)
-        and offset.get("reservoirVersion", 0) > sources[offset["reservoirId"]]
+        and offset.get("reservoirVersion", 0) > sources[table]
     )
+    return table if at_the_end else None
 
 
 def read_progress(spark: SparkSession, checkpoint: str) -> Progress | None:

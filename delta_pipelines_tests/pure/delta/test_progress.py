@@ -21,6 +21,7 @@ def offset(table: str = "t", version: int = 3, **more: object) -> str:
         (Progress(4, 4, (offset(), offset("u", 8))), {"t": 2, "u": 7}, True),
         (Progress(4, 4, (offset(), offset("u", 8))), {"t": 2, "u": 8}, False),
         (Progress(4, 4, (offset(), offset("u", 8))), {"t": 2}, False),
+        (Progress(4, 4, (offset(),)), {"t": 2, "u": 7}, False),
         (Progress(4, 4, (offset(version=3, index=5),)), {"t": 2}, False),
         (Progress(4, 4, (offset(isStartingVersion=True),)), {"t": 2}, False),
         (Progress(4, 3, (offset(),)), {"t": 2}, False),
