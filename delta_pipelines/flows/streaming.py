@@ -167,7 +167,7 @@ class StreamRun:
             rows = self._context.rows(session, flow, as_planned=False)
             if self._schema is None or not fits(rows.schema, self._schema):
                 self._evolve()
-            if reads_nothing_new(self._spark, self._context, flow, path):
+            if reads_nothing_new(session, self._context, flow, rows, path):
                 return
             reached(Step.STREAM, str(self._table.identifier))
             query = (

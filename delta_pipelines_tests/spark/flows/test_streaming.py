@@ -610,6 +610,23 @@ def test_a_stream_that_has_read_all_is_not_started(spark, schema, landing):
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
 
 
+def test_a_stream_that_nobody_declared_is_never_passed_over(spark, schema, landing):
+    run_well(copying(schema, landing), spark)
+    run_well(copying(schema, landing), spark)
+    append(spark, f"{schema}.other", (10, "x"))
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+
+    @pipeline.streaming_table(inputs={"new": landing})
+    def t(spark: SparkSession, new: DataFrame) -> DataFrame:
+        return new.union(spark.readStream.table(f"{schema}.other"))
+
+    # The declared stream has nothing new, and the checkpoint does not know the other one.
+    told = str(failure(run(pipeline, spark).results["t"]))
+    assert "sources" in told
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
+
+
 def test_a_batch_of_a_wiped_epoch_is_refused(spark, schema, landing):
     pipeline = copying(schema, landing)
     run_well(pipeline, spark)
