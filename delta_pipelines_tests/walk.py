@@ -271,8 +271,11 @@ class Walker:
 
     def _look(self, name: str) -> Seen | None:
         """As a user sees it, or as the next run will find a table that is not registered yet."""
-        found = seen(self.spark, f"{self.schema}.{name}")
         state = load_table(self.spark, dp.Identifier(None, self.schema, name))
+        last = self.looks[name]
+        if state and last and (state.table_id, state.version) == (last.table_id, last.version):
+            return last  # a version of a Delta table never changes
+        found = seen(self.spark, f"{self.schema}.{name}")
         if found is not None or state is None:
             return found
         rows = self.spark.read.format("delta").load(state.location).collect()

@@ -5,8 +5,10 @@ collections are converted here, once.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
+from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame, SparkSession
 
 JavaObject: TypeAlias = Any
@@ -26,6 +28,46 @@ def is_classic(spark: SparkSession) -> bool:
     return hasattr(spark, "_jsparkSession")
 
 
+class Packages:
+    """Java's packages as attributes, down to a class: a name that begins with a capital letter.
+
+    py4j asks the JVM what each part of a dotted name is, and for a part that is no class the JVM
+    looks into every jar, once for each of PySpark's imports: some 3 ms, a sixth of a small run's
+    CPU time. Here a class is asked for by its full name, once.
+
+    Args:
+        view: py4j's view of a JVM (`SparkContext._jvm`).
+        prefix: The package so far, with a dot at its end.
+
+    Example:
+        >>> Packages(spark._jvm).java.lang.Math.abs(-1)
+        1
+    """
+
+    def __init__(self, view: JavaObject, prefix: str = "") -> None:
+        self._view = view
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> JavaObject:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name[0].isupper():
+            return _java_class(self._view, self._prefix + name)
+        return Packages(self._view, f"{self._prefix}{name}.")
+
+    def type(self, name: str) -> JavaObject:
+        """A class by its full name; nested ones as the JVM names them (`Outer$Inner`)."""
+        return _java_class(self._view, self._prefix + name)
+
+
+@lru_cache(maxsize=512)
+def _java_class(view: JavaObject, name: str) -> JavaObject:
+    found = getattr(view, name)
+    if not isinstance(found, JavaClass):
+        raise AttributeError(f"The JVM has no class {name}.")
+    return found
+
+
 class Jvm:
     """The Scala idioms of one session.
 
@@ -36,10 +78,13 @@ class Jvm:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.session: JavaObject = spark._jsparkSession
-        root: JavaObject = spark._jvm
-        self.root = root
-        self.delta: JavaObject = root.org.apache.spark.sql.delta
-        self.none: JavaObject = root.scala.Option.empty()
+        self.root = Packages(spark._jvm)
+        self.delta: JavaObject = self.root.org.apache.spark.sql.delta
+
+    @property
+    def none(self) -> JavaObject:
+        """Scala's `None`."""
+        return self.root.scala.Option.empty()
 
     def some(self, value: object) -> JavaObject:
         """A Scala `Some`, or `None` for None."""
@@ -50,14 +95,14 @@ class Jvm:
         listed = self.root.java.util.ArrayList()
         for value in values:
             listed.add(value)
-        return self.root.PythonUtils.toSeq(listed)
+        return self.root.org.apache.spark.api.python.PythonUtils.toSeq(listed)
 
     def mapping(self, entries: Mapping[str, object]) -> JavaObject:
         """An immutable Scala `Map`."""
         table = self.root.java.util.HashMap()
         for key, value in entries.items():
             table.put(key, value)
-        return self.root.PythonUtils.toScalaMap(table)
+        return self.root.org.apache.spark.api.python.PythonUtils.toScalaMap(table)
 
     def object(self, name: str) -> JavaObject:
         """The instance of a Scala `object` or companion, by its full class name."""
@@ -65,10 +110,7 @@ class Jvm:
 
     def type(self, name: str) -> JavaObject:
         """A class by its full name; nested ones as the JVM names them (`Outer$Inner`)."""
-        found = self.root
-        for part in name.split("."):
-            found = getattr(found, part)
-        return found
+        return self.root.type(name)
 
     def frame(self, dataset: JavaObject) -> DataFrame:
         """A PySpark frame around a JVM `Dataset[Row]`."""

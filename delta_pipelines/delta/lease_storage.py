@@ -5,7 +5,7 @@ from pathlib import Path
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.jvm import JavaObject, is_classic
+from delta_pipelines.delta.jvm import JavaObject, Packages, is_classic
 from delta_pipelines.flows.lease_files import SUFFIX, LeaseFiles, LocalLeaseFiles, numbers_of
 from delta_pipelines.identifiers import Identifier
 
@@ -109,8 +109,7 @@ class HadoopLeaseFiles:
 
 
 def _path(spark: SparkSession, text: str) -> JavaObject:
-    jvm: JavaObject = spark._jvm
-    return jvm.org.apache.hadoop.fs.Path(text)
+    return Packages(spark._jvm).org.apache.hadoop.fs.Path(text)
 
 
 def _is_missing(error: Py4JJavaError) -> bool:
