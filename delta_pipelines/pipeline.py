@@ -126,7 +126,6 @@ class Pipeline(DeclaresDatasets):
             full_refresh_all: Every selected dataset is refreshed fully.
             reset_checkpoints: Append flows, or tables for all of their flows, that read their
                 streams from the beginning while the rows stay; they are refreshed too.
-            force: Refresh even what a refresh would leave as it is.
             force: Refresh also datasets whose definition, inputs and settings did not change.
             strict: Run nothing at all when one dataset cannot be planned.
             raise_on_error: Raise when a dataset failed; False returns the result all the same.

@@ -114,7 +114,7 @@ class DatasetManager:
         if planned.streams:
             return self._stream(graph, table, is_full_refresh, context)
         flow = graph.flow(table.identifier)
-        left = leave_as_planned(self._spark, table, planned, context)
+        left = leave_as_planned(self._spark, planned, context)
         if left is not None and not is_full_refresh:
             return left
         session = context.session(self._spark, flow)

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.loading import history_entry
-from delta_pipelines.delta.table import TableState
+from delta_pipelines.delta.table import HistoryEntry, TableState
 
 KEEPS_ROWS = frozenset(
     {
@@ -54,7 +54,7 @@ def data_version_at(spark: SparkSession, location: str, table_id: str, version: 
         if known is not None:
             found = known
             break
-        entry = history_entry(spark, location, candidate)
+        entry = recorded_entry(spark, location, table_id, candidate)
         if entry is None or entry.operation not in KEEPS_ROWS:
             found = candidate
             break
@@ -64,5 +64,31 @@ def data_version_at(spark: SparkSession, location: str, table_id: str, version: 
     return found
 
 
+def recorded_entry(
+    spark: SparkSession, location: str, table_id: str, version: int
+) -> HistoryEntry | None:
+    """What a commit says about itself, read once: a version of a table never changes.
+
+    Args:
+        spark: Any session.
+        location: The table's folder.
+        table_id: Delta's id of the table, which tells it from one that was there before.
+        version: The commit.
+
+    Returns:
+        None when the commit's log file is gone.
+    """
+    entry = _entries.get((location, table_id, version))
+    if entry is None:
+        entry = history_entry(spark, location, version)
+        if entry is not None:
+            if len(_entries) > _MAX_ENTRIES:
+                _entries.clear()
+            _entries[location, table_id, version] = entry
+    return entry
+
+
 _MAX_KNOWN = 100_000
 _known: dict[tuple[str, str, int], int] = {}
+_MAX_ENTRIES = 10_000
+_entries: dict[tuple[str, str, int], HistoryEntry] = {}

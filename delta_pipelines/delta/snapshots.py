@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -60,11 +61,17 @@ def open_log(spark: SparkSession, identifier: Identifier) -> OpenLog | None:
     """
     jvm = Jvm(spark)
     catalog = jvm.session.sessionState().catalog()
-    if not catalog.databaseExists(identifier.schema):
-        return None
     name = table_identifier(jvm, identifier)
-    if catalog.tableExists(name):
+    try:
+        # Asking first whether schema and table exist would double the questions to the metastore.
         entry = catalog.getTableMetadata(name)
+    except AnalysisException as error:
+        if error.getCondition() == "SCHEMA_NOT_FOUND":
+            return None
+        if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+            raise
+        entry = None
+    if entry is not None:
         _check_is_delta(entry, identifier)
         log = jvm.delta.DeltaLog.forTable(jvm.session, entry)
         snapshot = log.update(False, jvm.none, jvm.some(entry))

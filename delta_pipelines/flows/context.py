@@ -97,11 +97,20 @@ class UpdateContext:
         plan: The plan that is carried out.
         run_id: Stands in the user metadata of every commit; made up when None.
         force: Refresh even what a refresh would leave as it is.
+        just_planned: True when the plan was made for this run, as its first act.
     """
 
-    def __init__(self, plan: Plan, run_id: str | None = None, *, force: bool = False) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        run_id: str | None = None,
+        *,
+        force: bool = False,
+        just_planned: bool = False,
+    ) -> None:
         self.plan = plan
         self.force = force
+        self.just_planned = just_planned
         self._analysed: dict[Identifier, tuple[SparkSession, DataFrame, int]] = {}
         self._dependencies: dict[Identifier, Dependencies | None] = {}
         self._refreshed: dict[Identifier, DatasetPlan] = {}

@@ -15,6 +15,7 @@ from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.lease import LEASE_TIMEOUT, LeaseTimeoutError, lease_on
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import DatasetResult, DatasetResults, RunResult
+from delta_pipelines.flows.unchanged import leave_as_planned
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.plan import DatasetPlan, Plan
@@ -49,7 +50,12 @@ def collect(
     if strict and plan.errors:
         raise PlanError(plan.errors)
     execution = Execution(
-        plan, spark, force=force, max_concurrency=max_concurrency, lease_timeout=lease_timeout
+        plan,
+        spark,
+        force=force,
+        max_concurrency=max_concurrency,
+        lease_timeout=lease_timeout,
+        just_planned=True,
     )
     results = list(execution.results())
     success = all(result.status in ("completed", "unchanged") for result in results)
@@ -69,6 +75,7 @@ class Execution:
         force: Refresh even what a refresh would leave as it is.
         max_concurrency: Datasets worked on at once.
         lease_timeout: Seconds that a dataset waits at most for another run that works on it.
+        just_planned: True when the plan was made for this run, as its first act.
     """
 
     def __init__(
@@ -80,13 +87,14 @@ class Execution:
         force: bool = False,
         max_concurrency: int = 4,
         lease_timeout: float = LEASE_TIMEOUT,
+        just_planned: bool = False,
     ) -> None:
         self.run_id = run_id or uuid.uuid4().hex
         self._plan = plan
         self._spark = spark
         self._max_concurrency = max(1, max_concurrency)
         self._lease_timeout = lease_timeout
-        self._context = UpdateContext(plan, self.run_id, force=force)
+        self._context = UpdateContext(plan, self.run_id, force=force, just_planned=just_planned)
         self._manager = DatasetManager(spark)
         self._tag = f"delta_pipelines-{self.run_id}"
         self._ended: dict[Identifier, DatasetResult] = {}
@@ -172,6 +180,9 @@ class Execution:
         return self._completed(planned, outcome, time.monotonic() - started, attempts)
 
     def _leased_refresh(self, planned: DatasetPlan) -> Outcome:
+        left = leave_as_planned(self._spark, planned, self._context)
+        if left is not None:
+            return left
         with lease_on(
             self._spark,
             planned.identifier,

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 
 def leave_as_planned(
-    spark: "SparkSession", table: Table, planned: DatasetPlan, context: UpdateContext
+    spark: "SparkSession", planned: DatasetPlan, context: UpdateContext
 ) -> Outcome | None:
-    """Leave a table alone because the plan found nothing to do and nothing happened since.
+    """Leave a table alone because the plan found nothing to do, and this run changed no input.
+
+    A plan that the run made itself counts as it is: what others did since comes after this run. One
+    that was handed in may be old, and is held against the table once more. No lease is needed, for
+    nothing is written.
 
     Args:
         spark: The session.
-        table: The table.
-        planned: Its plan.
+        planned: The table's plan.
         context: The update.
 
     Returns:
@@ -35,12 +38,13 @@ def leave_as_planned(
     before = planned.base
     if planned.action != "none" or context.force or before is None:
         return None
-    if not context.reads_as_planned(table.identifier):
+    if not context.reads_as_planned(planned.identifier):
         return None
-    now = load_table(spark, table.identifier)
-    if now is None or (now.table_id, now.version) != (before.table_id, before.version):
-        return None
-    return _unchanged(spark, now, planned.reason) if now.registered else None
+    if not context.just_planned:
+        now = load_table(spark, planned.identifier)
+        if now is None or (now.table_id, now.version) != (before.table_id, before.version):
+            return None
+    return _unchanged(spark, before, planned.reason) if before.registered else None
 
 
 def leave_unchanged(

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.analysed import AnalysedPlan, analysed_plan
-from delta_pipelines.delta.history import data_version_at, last_data_version
-from delta_pipelines.delta.loading import history_entry
+from delta_pipelines.delta.history import data_version_at, last_data_version, recorded_entry
 from delta_pipelines.delta.relations import Relation
 from delta_pipelines.delta.settings import engine, row_settings
 from delta_pipelines.delta.signatures import unavailable
@@ -97,7 +96,7 @@ def last_write(session: "SparkSession", state: TableState, pipeline: str) -> Las
     found = _found_in_place.get((state.table_id, version))
     if found is not None:
         return LastWrite(version, ours=True, dependencies=found)
-    entry = history_entry(session, state.location, version)
+    entry = recorded_entry(session, state.location, state.table_id, version)
     said = entry.user_metadata if entry is not None else None
     return LastWrite.of(version, said, pipeline=pipeline, dataset=str(state.identifier))
 
