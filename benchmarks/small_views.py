@@ -89,12 +89,14 @@ def _theirs(*, delta: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "views.py").write_text(THEIRS.replace("FORMAT", ', format="delta"' * delta))
+        jars = ""
         settings = {"spark.sql.warehouse.dir": f"{folder}/warehouse", "spark.ui.enabled": "false"}
         if delta:
             ours = spark_config(f"{folder}/warehouse")
-            wanted = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog.spark_catalog")
-            settings |= {key: ours[key] for key in wanted if key in ours}
-        lines = "".join(f'  {key}: "{value}"\n' for key, value in settings.items())
+            wanted = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")
+            settings |= {key: ours[key] for key in wanted}
+            # The threads that run its flows do not see what `spark.jars` adds.
+            jars = ours["spark.jars"].replace(",", os.pathsep)
         (root / "spark-pipeline.yml").write_text(
             textwrap.dedent(f"""\
             name: views
@@ -103,18 +105,19 @@ def _theirs(*, delta: bool) -> None:
             libraries:
               - glob:
                   include: views.py
-            configuration:
             """)
-            + lines
         )
+        # On the command line: what stands in the project's file is set for each flow, too late for
+        # the warehouse and the jars.
         command = [str(Path(sys.executable).parent / "spark-pipelines"), "run"]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
-        _checked(command, root)
+        _checked(command, root, jars)
 
 
-def _checked(command: list[str], folder: Path) -> None:
+def _checked(command: list[str], folder: Path, jars: str = "") -> None:
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment["SPARK_DIST_CLASSPATH"] = jars
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     package = str(Path(__file__).resolve().parents[1])
     environment["PYTHONPATH"] = os.pathsep.join(

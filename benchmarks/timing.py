@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 console = Console(highlight=False, soft_wrap=True)
+_WIDTH = 140
+"""Columns of the table where no terminal tells."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def report(contests: Sequence[Contest], path: Path | None) -> None:
             )
         for fact, value in contest.facts.items():
             console.print(f"{contest.name}: {fact}: {value}")
-    console.print(table)
+    Console(highlight=False, width=console.width if console.is_terminal else _WIDTH).print(table)
     if path is not None:
         machine = {"python": platform.python_version(), "machine": platform.machine()}
         figures = {"machine": machine, "contests": [asdict(contest) for contest in contests]}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 SPARK_FOLDERS = ("spark", "dagster")
 LONGEST = (
+    "spark/flows/test_walks.py",
     "spark/test_failure_steps.py",
     "spark/flows/test_streaming.py",
     "spark/flows/test_unchanged.py",

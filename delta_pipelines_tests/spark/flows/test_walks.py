@@ -13,9 +13,8 @@ SHORTENINGS = 30
 
 @pytest.mark.parametrize(
     ("seed", "steps"),
-    [(7, 500), *((seed, 1000) for seed in range(100, 110))],
+    [(7, 500), *(pytest.param(n, 1000, marks=pytest.mark.soak) for n in range(100, 110))],
 )
-@pytest.mark.soak  # 500 steps keep a worker busy for a quarter of an hour
 @pytest.mark.timeout(3600)
 def test_a_random_walk_leaves_what_the_oracle_says(spark, schema, seed, steps, record_property):
     began, cpu = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_utime
