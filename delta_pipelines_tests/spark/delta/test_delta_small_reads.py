@@ -1,4 +1,4 @@
-"""Small tables are read by the files in their checksum, and then as Delta's own reader reads them."""
+"""Small tables are read by the files in their checksum, with the same rows as by Delta's reader."""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,14 +15,14 @@ TABLES: dict[str, tuple[str, ...]] = {
         "INSERT INTO {t} VALUES (1, 'a/b %', DATE'2020-01-01'), (2, NULL, NULL), (3, '', NULL)",
     ),
     "deleted rows": (
-        "CREATE TABLE {t} (id INT, v STRING) USING delta "
-        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        "CREATE TABLE {t} (id INT, v STRING) USING delta",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
         "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, 'x' FROM range(20)",
         "DELETE FROM {t} WHERE id % 3 = 0",
     ),
     "mapped": (
-        "CREATE TABLE {t} (id INT, v STRING, gone INT) USING delta "
-        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        "CREATE TABLE {t} (id INT, v STRING, gone INT) USING delta",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
         "INSERT INTO {t} VALUES (1, 'a', 7)",
         "ALTER TABLE {t} RENAME COLUMN v TO `my, v`",
         "ALTER TABLE {t} DROP COLUMN gone",
