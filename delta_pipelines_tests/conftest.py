@@ -23,7 +23,6 @@ LONGEST = (
     "spark/test_session.py",
     "spark/processes/test_two_processes.py",
     "spark/test_second_run.py",
-    "spark/flows/test_upsert_model.py",
     "spark/test_interrupt.py",
 )
 """Files of more than a minute begin first, so that no worker is left alone with one at the end."""

@@ -104,7 +104,7 @@ def _few_files(spark: SparkSession, state: TableState) -> DataFrame | None:
     jvm = Jvm(spark)
     path = jvm.root.org.apache.hadoop.fs.Path(state.location)
     log = jvm.delta.DeltaLog.forTable(jvm.session, path)
-    snapshot = log.unsafeVolatileSnapshot()
+    snapshot = log.update(False, jvm.none, jvm.none)  # the table may have been dropped since
     if snapshot.version() != state.version or snapshot.metadata().id() != state.table_id:
         return None
     checksum = optional(snapshot.checksumOpt())

@@ -42,7 +42,6 @@ REQUIRED: tuple[Member, ...] = (
     Member(f"{_DELTA}.DeltaLog", "forTable", (_SESSION, _ENTRY)),
     Member(f"{_DELTA}.DeltaLog", "forTable", (_SESSION, _PATH)),
     Member(f"{_DELTA}.DeltaLog", "update", ("boolean", _OPTION, _OPTION)),
-    Member(f"{_DELTA}.DeltaLog", "unsafeVolatileSnapshot"),
     Member(f"{_DELTA}.DeltaLog", "startTransaction", (_OPTION, _OPTION)),
     Member(f"{_DELTA}.DeltaLog", "dataPath"),
     Member(f"{_DELTA}.DeltaLog", "logPath"),

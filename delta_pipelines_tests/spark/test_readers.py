@@ -10,6 +10,7 @@ from delta_pipelines_tests.pipelines import Feed, merged, mirror, run_well, scra
 
 ROWS = 5
 REFRESHES = 6
+PAUSE_SECONDS = 0.1
 
 
 class Reader:
@@ -29,7 +30,8 @@ class Reader:
     def loop(self, stop: threading.Event) -> None:
         """Read until told to stop."""
         try:
-            while not stop.is_set():
+            # Without a pause two readers take the whole machine, and a refresh takes a minute.
+            while not stop.wait(PAUSE_SECONDS):
                 counts: dict[int, int] = {}
                 for row in self._spark.table(self._name).collect():
                     counts[row[1]] = counts.get(row[1], 0) + 1
