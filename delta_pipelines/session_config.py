@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from delta_pipelines.class_archive import archive_options
 from delta_pipelines.errors import SessionError
 from delta_pipelines.jars import entries, jar_settings
 from delta_pipelines.postgres_catalog import DRIVER_EXCLUDES, DRIVER_JAR, PostgresCatalog
@@ -30,7 +31,9 @@ def spark_config(
     extra: Mapping[str, str] | None = None,
     catalog: PostgresCatalog | None = None,
 ) -> dict[str, str]:
-    """Compose a session's configuration; nothing is read but the listing of Ivy's cache.
+    """Compose a session's configuration; nothing is read but the listings of two caches.
+
+    One is Ivy's, of jars; the other holds the archive of classes (see `class_archive`).
 
     Args:
         warehouse: Folder of the tables; the catalog lives inside it, in `_metastore`.
@@ -66,7 +69,8 @@ def spark_config(
     }
     if _is_local(extra.get("spark.master", config["spark.master"])):
         config |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    options = [] if _logs_by_own_settings(extra) else [_log_option()]
+    options = archive_options()
+    options += [] if _logs_by_own_settings(extra) else [_log_option()]
     if catalog is not None:
         config |= catalog.settings()
     elif CONNECTION_URL not in extra and extra.get(IMPLEMENTATION) != "in-memory":

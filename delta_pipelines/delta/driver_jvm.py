@@ -56,11 +56,14 @@ def jvm_pid() -> int | None:
     return None if process is None else int(process.pid)
 
 
-def end_jvm() -> None:
+def end_jvm(exit_seconds: float = EXIT_SECONDS) -> None:
     """Stop Spark if it is active, and end its JVM; the next session starts a new one.
 
     Only the end of the JVM closes the embedded Derby, and only a new JVM reads Java options and
     jars. A JVM that something else started (`spark-submit`) is left alone.
+
+    Args:
+        exit_seconds: How long the JVM may take to end before it is killed.
 
     Example:
         >>> end_jvm()
@@ -87,7 +90,7 @@ def end_jvm() -> None:
     with contextlib.suppress(OSError):
         process.stdin.close()  # the JVM ends when nobody is left at this pipe
     try:
-        process.wait(timeout=EXIT_SECONDS)
+        process.wait(timeout=exit_seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

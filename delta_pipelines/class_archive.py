@@ -1,0 +1,100 @@
+"""An archive of the classes that a session loads, with which later JVMs start sooner.
+
+Spark loads some fifteen thousand classes before its first job is done, from jars, anew in each JVM,
+and a Dagster run is a JVM of its own. Java can map them from a file instead (class data sharing).
+`delta-pipelines warm-up` writes that file once per machine; sessions use it when it is there. Java
+checks it against the class path itself and goes on without it when they differ.
+"""
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from delta_pipelines.errors import SessionError
+from delta_pipelines.java import check_java, java_executable
+
+_SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+"""An archive that does not fit is no reason to write into the user's terminal."""
+_PATIENCE = 900.0
+"""Seconds for Spark's start, a pipeline, and an archive of 200 MB on a slow machine."""
+
+
+def archive_path(environment: Mapping[str, str] | None = None) -> Path:
+    """Say where the archive of this Java and this PySpark stands, or would stand.
+
+    Args:
+        environment: Environment variables; those of this process by default.
+
+    Returns:
+        A file in the user's cache folder (`~/.cache/delta_pipelines` on Linux).
+
+    Example:
+        >>> archive_path().suffix
+        '.jsa'
+    """
+    environment = os.environ if environment is None else environment
+    java = java_executable(environment)
+    spark = importlib.util.find_spec("pyspark")
+    parts = (
+        str(Path(java).resolve()) if java else "",
+        environment.get("SPARK_HOME") or (spark.origin if spark and spark.origin else ""),
+    )
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    return user_cache_path("delta_pipelines", appauthor=False) / f"classes-{key}.jsa"
+
+
+def archive_options() -> list[str]:
+    """The JVM options that use the archive; none when there is no archive.
+
+    Example:
+        >>> all(option.startswith(('"-XX:Shared', "-Xlog:")) for option in archive_options())
+        True
+    """
+    path = archive_path()
+    return [f'"-XX:SharedArchiveFile={path}"', _SILENT] if path.is_file() else []
+
+
+def write_archive() -> Path:
+    """Run a small pipeline in a process of its own, and keep the classes that it loaded.
+
+    Returns:
+        The archive, which replaces an older one.
+
+    Raises:
+        SessionError: Java is unfit, Spark did not start, or Java wrote no archive.
+
+    Example:
+        >>> write_archive().is_file()  # doctest: +SKIP
+        True
+    """
+    check_java()
+    path = archive_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)  # a JVM that uses an archive writes none
+    fresh = path.with_suffix(f".{os.getpid()}")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "delta_pipelines.warm_up", folder, str(fresh)]
+            ended = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=_PATIENCE
+            )
+        if ended.returncode or not fresh.is_file():
+            told = "\n".join((ended.stdout + ended.stderr).strip().splitlines()[-20:])
+            raise SessionError(
+                f"Java wrote no archive of classes; sessions start as before.\n{told}"
+            )
+        fresh.replace(path)
+    except subprocess.TimeoutExpired as error:
+        raise SessionError(
+            f"Java wrote no archive of classes within {_PATIENCE:.0f} s; sessions start as before."
+        ) from error
+    finally:
+        fresh.unlink(missing_ok=True)
+    return path
