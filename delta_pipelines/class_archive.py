@@ -1,7 +1,7 @@
 """An archive of the classes that a session loads, with which later JVMs start sooner.
 
-Spark loads some fifteen thousand classes before its first job is done, from jars, anew in each JVM,
-and a Dagster run is a JVM of its own. Java can map them from a file instead (class data sharing).
+Spark loads thousands of classes before its first job is done, from jars, anew in each JVM, and a
+Dagster run is a JVM of its own. Java can map them from a file instead (class data sharing).
 `delta-pipelines warm-up` writes that file once per machine; sessions use it when it is there. Java
 checks it against the class path itself and goes on without it when they differ.
 """
@@ -23,7 +23,7 @@ from delta_pipelines.java import check_java, java_executable
 _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """An archive that does not fit is no reason to write into the user's terminal."""
 _PATIENCE = 900.0
-"""Seconds for Spark's start, a pipeline, and an archive of 200 MB on a slow machine."""
+"""Seconds for Spark's start, a pipeline, and an archive of 230 MiB on a slow machine."""
 
 
 def archive_path(environment: Mapping[str, str] | None = None) -> Path:
@@ -90,6 +90,7 @@ def write_archive() -> Path:
             raise SessionError(
                 f"Java wrote no archive of classes; sessions start as before.\n{told}"
             )
+        _check_whole(fresh)
         fresh.replace(path)
     except subprocess.TimeoutExpired as error:
         raise SessionError(
@@ -98,3 +99,16 @@ def write_archive() -> Path:
     finally:
         fresh.unlink(missing_ok=True)
     return path
+
+
+def _check_whole(archive: Path) -> None:
+    """Refuse an archive that was cut off: a JVM that maps one crashes, instead of ignoring it."""
+    java = java_executable(os.environ) or "java"
+    check = [java, f"-XX:SharedArchiveFile={archive}", "-XX:+VerifySharedSpaces", "-version"]
+    with tempfile.TemporaryDirectory() as folder:  # a crash leaves a report where it happens
+        ended = subprocess.run(check, cwd=folder, capture_output=True, timeout=_PATIENCE)
+    if ended.returncode:
+        raise SessionError(
+            "Java wrote an archive of classes that it cannot use, as when the disk is full; "
+            "sessions start as before."
+        )

@@ -181,7 +181,7 @@ def warm_up() -> None:
     """Make every later start of Spark on this machine faster.
 
     Fetches Delta's jars when they are missing and writes an archive of Spark's classes (about
-    200 MB) into the user's cache folder. Worth a line in a Dockerfile.
+    230 MiB) into the user's cache folder. Worth a line in a Dockerfile.
     """
     from delta_pipelines.class_archive import write_archive
 
