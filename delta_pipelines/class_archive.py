@@ -90,7 +90,7 @@ def write_archive() -> Path:
             raise SessionError(
                 f"Java wrote no archive of classes; sessions start as before.\n{told}"
             )
-        _check_whole(fresh)
+        check_whole(fresh)
         fresh.replace(path)
     except subprocess.TimeoutExpired as error:
         raise SessionError(
@@ -101,8 +101,18 @@ def write_archive() -> Path:
     return path
 
 
-def _check_whole(archive: Path) -> None:
-    """Refuse an archive that was cut off: a JVM that maps one crashes, instead of ignoring it."""
+def check_whole(archive: Path) -> None:
+    """Refuse an archive that was cut off: a JVM that maps one crashes, instead of ignoring it.
+
+    Args:
+        archive: The file.
+
+    Raises:
+        SessionError: Java cannot use it.
+
+    Example:
+        >>> check_whole(archive_path())  # doctest: +SKIP
+    """
     java = java_executable(os.environ) or "java"
     check = [java, f"-XX:SharedArchiveFile={archive}", "-XX:+VerifySharedSpaces", "-version"]
     with tempfile.TemporaryDirectory() as folder:  # a crash leaves a report where it happens

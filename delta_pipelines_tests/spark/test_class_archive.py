@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from delta_pipelines.class_archive import archive_path
+from delta_pipelines.class_archive import archive_path, check_whole
 from delta_pipelines.delta.driver_jvm import jvm_pid
+from delta_pipelines.errors import SessionError
 
 SESSION = """
 import json, sys, time
@@ -31,6 +32,16 @@ def test_the_suites_jvm_uses_the_archive_of_this_machine(spark):
     """`.ci/run` writes it before the tests; where nobody did, there is none to use."""
     maps = Path(f"/proc/{jvm_pid()}/maps").read_text()
     assert (str(archive_path()) in maps) == archive_path().is_file()
+
+
+@pytest.mark.skipif(not archive_path().is_file(), reason="nobody wrote an archive here")
+def test_an_archive_that_was_cut_off_is_refused_before_a_session_could_map_it(tmp_path):
+    cut = tmp_path / "cut.jsa"
+    with archive_path().open("rb") as whole:
+        cut.write_bytes(whole.read(5_000_000))
+    with pytest.raises(SessionError, match="cannot use"):
+        check_whole(cut)
+    check_whole(archive_path())
 
 
 @pytest.mark.soak
