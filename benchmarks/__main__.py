@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.timing import report
 
-NAMES = ("small_tables", "small_views", "streaming", "scaling")
+NAMES = ("small_tables", "demo_rerun", "small_views", "streaming", "scaling")
 
 
 def main() -> None:
