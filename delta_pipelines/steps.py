@@ -25,7 +25,7 @@ class Step(str, Enum):
     WRITE = "write"
     """Data files are staged; no reader sees them."""
     MERGE = "merge"
-    """Delta's own MERGE starts."""
+    """A merge is about to be carried out, by Delta's own MERGE or by an executor of ours."""
     COMMIT = "commit"
     """The one commit is about to land."""
     REGISTER = "register"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 SPARK_FOLDERS = ("spark", "dagster")
 LONGEST = (
     "spark/flows/test_walks.py",
+    "spark/merge/test_own_executors.py",
     "spark/test_failure_steps.py",
     "spark/flows/test_streaming.py",
     "spark/flows/test_unchanged.py",
@@ -24,6 +25,10 @@ LONGEST = (
     "spark/processes/test_two_processes.py",
     "spark/test_second_run.py",
     "spark/test_interrupt.py",
+    "spark/processes/test_lost_worker.py",
+    "spark/merge/test_moving_tables.py",
+    "spark/merge/test_injection.py",
+    "spark/test_maintenance.py",
 )
 """Files of more than a minute begin first, so that no worker is left alone with one at the end."""
 SPARK_SETTINGS = {

@@ -9,17 +9,18 @@ from typing import Any, Literal
 from unittest.mock import patch
 
 from delta_pipelines.datasets.manager import DatasetManager
+from delta_pipelines.delta.merge_transaction import MergeTransaction
 from delta_pipelines.delta.staging import Staging
 from delta_pipelines.flows.streaming import StreamRun
-from delta_pipelines.merge import command
+from delta_pipelines.merge.command import MergeCommand
 from delta_pipelines.steps import Step, observing
 
-EFFECTS: dict[Step, tuple[Any, str]] = {
-    Step.COMMIT: (Staging, "commit"),
-    Step.MERGE: (command, "run_native"),
-    Step.PUBLISH: (DatasetManager, "materialize_view"),
-    Step.BATCH: (StreamRun, "take"),
-    Step.STREAM: (StreamRun, "_stream_once"),
+EFFECTS: dict[Step, tuple[tuple[Any, str], ...]] = {
+    Step.COMMIT: ((Staging, "commit"), (MergeTransaction, "_land")),
+    Step.MERGE: ((MergeCommand, "_carry_out"),),
+    Step.PUBLISH: ((DatasetManager, "materialize_view"),),
+    Step.BATCH: ((StreamRun, "take"),),
+    Step.STREAM: ((StreamRun, "_stream_once"),),
 }
 """What does a step's work, where the state after it is not that before the next step."""
 
@@ -67,7 +68,9 @@ def cells_of(steps: Sequence[Step], *, lost: bool = True) -> list[Cell]:
 def is_before_commit(cell: Cell, steps: Sequence[Step]) -> bool:
     """True when nothing that a reader sees can have happened at a cell."""
     first = next(i for i, step in enumerate(steps) if step in COMMITS)
-    if cell.step in (Step.STREAM, Step.BATCH) and cell.moment == "after":
+    if steps[first] is Step.MERGE and Step.COMMIT in steps:  # an executor with steps of its own
+        first = steps.index(Step.COMMIT)
+    if cell.step in (Step.STREAM, Step.BATCH, Step.MERGE) and cell.moment != "before":
         return False  # their work has steps of its own
     return cell.index < first or (cell.index == first and cell.moment == "before")
 
@@ -119,9 +122,10 @@ def stopping(
         return done
 
     with ExitStack() as stack:
-        for step, (owner, name) in EFFECTS.items():
-            ending = announcing_its_end(getattr(owner, name), step)
-            stack.enter_context(patch.object(owner, name, ending))
+        for step, places in EFFECTS.items():
+            for owner, name in places:
+                ending = announcing_its_end(getattr(owner, name), step)
+                stack.enter_context(patch.object(owner, name, ending))
         stack.enter_context(observing(observer))
         yield happened
 

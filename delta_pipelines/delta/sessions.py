@@ -47,6 +47,26 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
 
 
 @contextmanager
+def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    """Give a session another setting while the block runs.
+
+    Args:
+        spark: The session.
+        key: Name of the setting.
+        value: What it is meanwhile.
+    """
+    before = spark.conf.get(key, None)
+    spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, before)
+
+
+@contextmanager
 def active(spark: SparkSession) -> Iterator[SparkSession]:
     """Make a session the current thread's active one while the block runs.
 

@@ -150,7 +150,7 @@ def _first_missing(jvm: Jvm, required: tuple[Member, ...]) -> str | None:
 
     def java_type(name: str) -> JavaObject:
         if name not in found:
-            boxed = {"boolean": "Boolean", "long": "Long"}.get(name)
+            boxed = {"boolean": "Boolean", "int": "Integer", "long": "Long"}.get(name)
             found[name] = (
                 getattr(jvm.root.java.lang, boxed).TYPE if boxed else for_name(name, False, loader)
             )

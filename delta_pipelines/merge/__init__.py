@@ -1,5 +1,7 @@
 """The merge room: one command, its clauses, its executors."""
 
+from typing import TYPE_CHECKING
+
 from delta_pipelines.merge.builder import MergeBuilder, merge_into
 from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.merge.source import (
@@ -8,11 +10,24 @@ from delta_pipelines.merge.source import (
     should_materialize_source,
 )
 
+if TYPE_CHECKING:
+    from delta_pipelines.merge.prepared import MergeSource
+
 __all__ = [
     "MaterializeSourceReason",
     "MergeBuilder",
     "MergeResult",
+    "MergeSource",
     "SourceFacts",
     "merge_into",
     "should_materialize_source",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # It needs PySpark, which takes seconds to load and is not needed to declare a pipeline.
+    if name == "MergeSource":
+        from delta_pipelines.merge.prepared import MergeSource
+
+        return MergeSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,6 @@
 """Which executor runs a merge, and why: decided before anything is read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from delta_pipelines.errors import MergeError
@@ -42,21 +43,54 @@ def check_executor(name: str, target: str) -> None:
         )
 
 
-def choose_executor(requested: str) -> ExecutorChoice:
-    r"""Choose the executor of a merge.
+def choose_executor(
+    requested: str,
+    *,
+    insert_only: bool = False,
+    vectors: bool = True,
+    obstacles: Sequence[str] = (),
+) -> ExecutorChoice:
+    """Choose the executor of a merge.
 
     Args:
         requested: One of `EXECUTORS`.
+        insert_only: The merge has insert clauses only.
+        vectors: The table's rows are deleted by deletion vectors.
+        obstacles: Why only Delta's own MERGE can carry it out, as parts of sentences.
 
     Example:
-        >>> choose_executor("classic").reason
-        'classic executor does not exist in this version, so Delta\'s own MERGE ran'
+        >>> choose_executor("classic", obstacles=["the table tracks rows"]).reason
+        "classic was asked for, but the table tracks rows, so Delta's own MERGE ran"
     """
     if requested == "native":
         return ExecutorChoice("native", "native was asked for")
     if requested == "auto":
-        return ExecutorChoice("native", "Delta's own MERGE is the only executor of this version")
+        return _automatic(insert_only, vectors, obstacles)
+    told = list(obstacles)
+    if insert_only != (requested == "insert_only"):
+        told.append(
+            "it has insert clauses only" if insert_only else "it has other clauses than inserts"
+        )
+    if told:
+        why = " and ".join(told)
+        return ExecutorChoice(
+            "native", f"{requested} was asked for, but {why}, so Delta's own MERGE ran"
+        )
+    return ExecutorChoice(requested, f"{requested} was asked for")
+
+
+def _automatic(insert_only: bool, vectors: bool, obstacles: Sequence[str]) -> ExecutorChoice:
+    """What was measured to be faster (`benchmarks/merge.py`); where nothing was, Delta's own.
+
+    Without deletion vectors both rewrite the touched files, and Delta needs no scan to find them
+    where it only inserts.
+    """
+    if obstacles:
+        return ExecutorChoice("native", f"{' and '.join(obstacles)}, so Delta's own MERGE ran")
+    if insert_only:
+        return ExecutorChoice("native", "it only inserts, which Delta's own MERGE does in one pass")
+    if not vectors:
+        return ExecutorChoice("native", "without deletion vectors Delta's own MERGE is no slower")
     return ExecutorChoice(
-        "native",
-        f"{requested} executor does not exist in this version, so Delta's own MERGE ran",
+        "classic", "matches are found by one scan, and only the changed rows are written"
     )

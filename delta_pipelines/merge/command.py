@@ -1,11 +1,12 @@
 """One merge from the check of its clauses to its commit."""
 
 import logging
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from delta.tables import DeltaTable
-from py4j.protocol import Py4JError
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_random_exponential
@@ -17,21 +18,36 @@ from delta_pipelines.delta.merge_commit import (
     latest_version,
     merge_user_metadata,
 )
-from delta_pipelines.delta.sessions import isolated_session
-from delta_pipelines.delta.source_facts import equi_join_keys, gather_source_facts
+from delta_pipelines.delta.merge_obstacles import obstacles as merge_obstacles
+from delta_pipelines.delta.merge_plan import MergePlan
+from delta_pipelines.delta.merge_resolution import resolve_merge
+from delta_pipelines.delta.merge_transaction import missing_members
+from delta_pipelines.delta.sessions import active, isolated_session, setting
+from delta_pipelines.delta.source_facts import equi_join_keys
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge.choice import choose_executor
-from delta_pipelines.merge.clauses import clause_problem, is_insert_only
+from delta_pipelines.merge.choice import ExecutorChoice, choose_executor
+from delta_pipelines.merge.clauses import (
+    ClauseKind,
+    MatchedUpdate,
+    clause_problem,
+    clauses_of,
+    is_insert_only,
+)
+from delta_pipelines.merge.equality import incomparable_columns
 from delta_pipelines.merge.failures import (
     SPARK_FAILURES,
+    AmbiguousMatchError,
     is_ambiguous,
     merge_failure,
     was_overtaken,
 )
+from delta_pipelines.merge.injection import inject, known_keys
 from delta_pipelines.merge.keys import key_problems, render_keys
-from delta_pipelines.merge.native import ChangedRows, run_native
+from delta_pipelines.merge.native import ChangedRows, described, run_native, run_resolved
+from delta_pipelines.merge.own import OwnMerge
+from delta_pipelines.merge.prepared import MODE, MergeSource
 from delta_pipelines.merge.result import MergeResult
-from delta_pipelines.merge.source import MaterializeSourceReason, should_materialize_source
+from delta_pipelines.merge.source import MaterializeSourceReason
 from delta_pipelines.merge.spec import MergeSpec
 from delta_pipelines.merge.target import open_target
 from delta_pipelines.merge.unchanged import as_column, skip_unchanged
@@ -43,9 +59,9 @@ MAX_ATTEMPTS = 5
 """How often a merge runs when other writers keep committing first."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_TXN_APPLICATION = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_MODE = "spark.databricks.delta.merge.materializeSource"
-_INSERT_ONLY = "spark.databricks.delta.merge.optimizeInsertOnlyMerge.enabled"
 
 
 @dataclass(frozen=True)
@@ -53,6 +69,7 @@ class _Outcome:
     changed: ChangedRows
     commit: MergeCommit | None
     reason: MaterializeSourceReason
+    choice: ExecutorChoice
     note: str
 
 
@@ -71,6 +88,12 @@ class MergeCommand:
         self._spark = spark
         self._spec = spec
         self._token = uuid4().hex
+        self._attempts = 0
+        self._reason = MaterializeSourceReason.UNKNOWN
+        self._once: tuple[str, int] | None = None
+        """The application and number by which the table remembers that this merge was done."""
+        self._preparing = 0.0
+        """Seconds that the source took."""
 
     def run(self) -> MergeResult:
         """Check, prepare and execute the merge, again after a conflict.
@@ -88,58 +111,138 @@ class MergeCommand:
                 "Run it in a classic session.",
                 dataset=spec.target,
             )
-        choice = choose_executor(spec.executor)
         session = isolated_session(self._spark)
         session.conf.set(_USER_METADATA, self._user_metadata())
+        application = session.conf.get(_TXN_APPLICATION, None)
+        number = session.conf.get(_TXN_VERSION, None)
+        if application is not None and number is not None:
+            self._once = (str(application), int(str(number)))
         target = open_target(session, spec.target)
         before = latest_version(target)
-        retrying = Retrying(
-            retry=retry_if_exception(was_overtaken),
-            stop=stop_after_attempt(MAX_ATTEMPTS),
-            wait=wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE),
-            before_sleep=self._log_retry,
-            reraise=True,
-        )
+        source = MergeSource(session, spec.target)
+
+        def run() -> _Outcome:
+            # The prepared source is reused after a conflict, and prepared again after a loss.
+            retrying = Retrying(
+                retry=retry_if_exception(was_overtaken),
+                stop=stop_after_attempt(MAX_ATTEMPTS),
+                wait=wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE),
+                before_sleep=self._log_retry,
+                reraise=True,
+            )
+            return retrying(self._attempt, session, before, source)
+
         try:
-            outcome = retrying(self._attempt, session, before)
+            outcome = source.run_with_materialized_source_lost_retries(run)
         except SPARK_FAILURES as exc:
-            attempts = int(retrying.statistics["attempt_number"])
-            raise merge_failure(exc, spec.target, attempts=attempts, hint=self._hint(exc)) from exc
+            raise merge_failure(
+                exc, spec.target, attempts=self._attempts, hint=self._hint(exc)
+            ) from exc
+        except AmbiguousMatchError as exc:
+            raise MergeError(
+                f"{exc.args[0]} {self._samples()}".rstrip(), dataset=spec.target
+            ) from exc
         commit = outcome.commit
         return MergeResult(
             version=commit.version if commit else None,
-            metrics={**outcome.changed.metrics, **(commit.metrics if commit else {})},
-            executor=choice.executor,
-            executor_reason="; ".join(part for part in (choice.reason, outcome.note) if part),
+            metrics={
+                **outcome.changed.metrics,
+                **({**commit.metrics, **outcome.changed.skipping} if commit else {}),
+            },
+            executor=outcome.choice.executor,
+            executor_reason="; ".join(
+                part for part in (outcome.choice.reason, outcome.note) if part
+            ),
             materialize_source_reason=outcome.reason,
-            attempts=int(retrying.statistics["attempt_number"]),
+            attempts=self._attempts,
         )
 
-    def _attempt(self, session: SparkSession, before: int) -> _Outcome:
+    def _attempt(self, session: SparkSession, before: int, source: MergeSource) -> _Outcome:
+        self._attempts += 1
+        if self._once is not None:  # Delta forgets the number when it has used it
+            session.conf.set(_TXN_VERSION, str(self._once[1]))
         # Opened again each time: a table object keeps the schema it was opened with.
         target = open_target(session, self._spec.target)
-        spec, note = self._spec, ""
-        if spec.skips_unchanged:
-            case_sensitive = session.conf.get("spark.sql.caseSensitive", "false") == "true"
-            rows = self._target_rows()
-            reduction = skip_unchanged(spec, rows, case_sensitive=case_sensitive)
-            spec, note = reduction.spec, reduction.note
-        reason = self._materialize_reason(session, spec)
-        reached(Step.MERGE, spec.target.replace("`", ""))
+        plan = self._resolved(session, target)
+        choice = self._choose(session, plan)
+        self._prepare(plan, source, always=choice.executor != "native")
+        reached(Step.MERGE, self._spec.target.replace("`", ""))
         try:
-            changed = run_native(target, spec)
+            changed, note = self._carry_out(session, target, plan, choice, source)
         except SPARK_FAILURES as exc:
             commit = self._landed(target, before)
             if commit is None:
                 raise
             logger.warning(
                 "Merge into %s is committed as version %d, although Delta failed after it: %s",
-                spec.target,
+                self._spec.target,
                 commit.version,
                 exc,
             )
-            return _Outcome(ChangedRows(0, 0, 0), commit, reason, note)
-        return _Outcome(changed, find_merge_commit(target, before, self._token), reason, note)
+            return _Outcome(ChangedRows(0, 0, 0), commit, self._reason, choice, "")
+        commit = find_merge_commit(target, before, self._token)
+        return _Outcome(changed, commit, self._reason, choice, note)
+
+    def _carry_out(
+        self,
+        session: SparkSession,
+        target: DeltaTable,
+        plan: MergePlan | None,
+        choice: ExecutorChoice,
+        source: MergeSource,
+    ) -> tuple[ChangedRows, str]:
+        if plan is not None and choice.executor != "native":
+            return self._run_own(session, plan, source)
+        if plan is None or self._spec.skips_unchanged:
+            spec, note = self._reduced(session, source)
+            return run_native(target, spec), note
+        return self._run_native(session, plan, source)
+
+    def _choose(self, session: SparkSession, plan: MergePlan | None) -> ExecutorChoice:
+        requested = self._spec.executor
+        insert_only = is_insert_only(self._spec.clauses)
+        if requested == "native" or plan is None:
+            return choose_executor(requested, obstacles=["it cannot be resolved"])
+        obstacles = merge_obstacles(plan)
+        if plan.source_reads_target:
+            obstacles.append("its source reads the table")
+        missing = missing_members(session)
+        if missing:
+            obstacles.append(missing.rstrip("."))
+        return choose_executor(
+            requested,
+            insert_only=insert_only,
+            vectors=plan.writes_deletion_vectors,
+            obstacles=obstacles,
+        )
+
+    def _run_native(
+        self, session: SparkSession, plan: MergePlan, source: MergeSource
+    ) -> tuple[ChangedRows, str]:
+        if source.fixed is None:
+            return run_resolved(plan), ""
+        plan = plan.with_source(source.get_source_df())
+        injection = inject(plan, known_keys(plan, source.fixed))
+        # What is fixed already need not be fixed again by Delta; but after a lost block, by us.
+        with setting(session, MODE, "none"):
+            return run_resolved(injection.plan), injection.note
+
+    def _run_own(
+        self, session: SparkSession, plan: MergePlan, source: MergeSource
+    ) -> tuple[ChangedRows, str]:
+        assert source.fixed is not None
+        fixed = replace(source.fixed, frame=source.get_source_df())  # with the user's join hints
+        plan = plan.with_source(fixed.frame)
+        keys = known_keys(plan, fixed)
+        skips = [
+            isinstance(clause, MatchedUpdate) and clause.skip_unchanged
+            for clause in clauses_of(self._spec.clauses, ClauseKind.MATCHED)
+        ]
+        blind = incomparable_columns(plan.target_schema) if any(skips) else []
+        note = f"skip_unchanged has no effect: values of {', '.join(blind)} cannot be compared"
+        with active(session):
+            merge = OwnMerge(session, plan, fixed, self._spec.target, skips, once=self._once)
+            return merge.run(keys, preparing=self._preparing), note if blind else ""
 
     def _landed(self, target: DeltaTable, before: int) -> MergeCommit | None:
         try:
@@ -151,26 +254,54 @@ class MergeCommand:
     def _target_rows(self) -> DataFrame:
         return open_target(self._spark, self._spec.target).toDF()
 
-    def _materialize_reason(
-        self, session: SparkSession, spec: MergeSpec
-    ) -> MaterializeSourceReason:
-        mode = str(session.conf.get(_MODE, "auto"))
-        optimized = str(session.conf.get(_INSERT_ONLY, "true")).lower() == "true"
+    def _resolved(self, session: SparkSession, target: DeltaTable) -> MergePlan | None:
         try:
-            facts = gather_source_facts(session, spec.source.alias(spec.source_alias))
-        except Py4JError:
-            logger.debug("The plan of the source cannot be examined", exc_info=True)
-            return MaterializeSourceReason.UNKNOWN
-        insert_only = optimized and is_insert_only(spec.clauses)
-        return should_materialize_source(mode, facts, insert_only)[1]
+            return resolve_merge(session, described(target, self._spec))
+        except SPARK_FAILURES:
+            # Delta's own analysis tells what is wrong when the merge runs.
+            logger.debug("The merge into %s cannot be resolved", self._spec.target, exc_info=True)
+            return None
+
+    def _prepare(self, plan: MergePlan | None, source: MergeSource, *, always: bool) -> None:
+        """Prepare the source, unless an earlier attempt did and this one reads no more of it."""
+        columns = plan.source_columns if plan else None
+        if source.serves(columns, always=always):
+            return
+        source.release()
+        started = time.monotonic()
+        self._reason = source.prepare_source_df_and_return_materialize_reason(
+            plan.source if plan else self._spec.source,
+            columns,
+            insert_only=is_insert_only(self._spec.clauses),
+            in_transaction=plan is None or plan.source_reads_target,
+            always=always,
+        )
+        self._preparing = time.monotonic() - started
+
+    def _reduced(self, session: SparkSession, source: MergeSource) -> tuple[MergeSpec, str]:
+        """The merge without what it would not change.
+
+        These rows were compared with the target, so Delta fixes them inside the transaction.
+        """
+        spec = replace(self._spec, source=source.get_source_df())
+        if not spec.skips_unchanged:
+            return spec, ""
+        rows = self._target_rows()
+        if rows.storageLevel != StorageLevel.NONE:
+            # Spark would answer from the cache, which may be older than the table.
+            return spec, "skip_unchanged has no effect: the table is cached"
+        case_sensitive = session.conf.get("spark.sql.caseSensitive", "false") == "true"
+        reduction = skip_unchanged(spec, rows, case_sensitive=case_sensitive)
+        return reduction.spec, reduction.note
 
     def _user_metadata(self) -> str:
         own = self._spark.conf.get(_USER_METADATA, None)
         return merge_user_metadata(self._token, self._spec.user_metadata, own)
 
     def _hint(self, exc: BaseException) -> str:
-        if not is_ambiguous(exc):
-            return ""
+        return self._samples() if is_ambiguous(exc) else ""
+
+    def _samples(self) -> str:
         try:
             return self._ambiguous_keys()
         except SPARK_FAILURES:

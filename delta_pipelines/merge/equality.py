@@ -5,8 +5,13 @@ to the target's type, as the update itself would do it: NULL equals NULL, NaN eq
 equals 0.0. A type that cannot be compared makes every row count as changed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
@@ -103,6 +108,45 @@ def compare_rows(
     if incomparable:
         return Comparison(None, tuple(incomparable))
     return Comparison(" AND ".join(tests) or "true")
+
+
+def unchanged_values(
+    schema: T.StructType, current: Sequence[Column], new: Sequence[Column]
+) -> Column:
+    """The test for rows that would keep all their values; they are of the target's types already.
+
+    Args:
+        schema: The target's columns.
+        current: What they hold.
+        new: What they would hold.
+
+    Returns:
+        True or false, never NULL; false for all rows when a column cannot be compared.
+    """
+    tests = []
+    for field, old, value in zip(schema, current, new, strict=True):
+        kind = field.dataType
+        if isinstance(kind, T.StringType) and not _comparable(kind):
+            tests.append(old.cast("binary").eqNullSafe(value.cast("binary")))
+        elif _comparable(kind):
+            tests.append(old.eqNullSafe(value))
+        else:
+            return F.lit(False)
+    return reduce(and_, tests, F.lit(True))
+
+
+def incomparable_columns(schema: T.StructType) -> list[str]:
+    """The columns whose values cannot be compared, as `name type`.
+
+    Example:
+        >>> incomparable_columns(T.StructType().add("m", "map<string,int>"))
+        ['m map<string,int>']
+    """
+    return [
+        f"{field.name} {field.dataType.simpleString()}"
+        for field in schema
+        if not (_comparable(field.dataType) or isinstance(field.dataType, T.StringType))
+    ]
 
 
 def _equal(left: str, target: T.DataType, right: str, source: T.DataType) -> str | None:

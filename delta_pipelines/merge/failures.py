@@ -12,6 +12,10 @@ SPARK_FAILURES = (PySparkException, Py4JError)
 """What a merge can raise for which the target is to be named."""
 
 _MULTIPLE_MATCHES = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+_AMBIGUOUS = (
+    f"[{_MULTIPLE_MATCHES}] several source rows match one target row, so it is ambiguous which of "
+    "them is to change it; nothing was written."
+)
 _CONFLICTS = (
     "ConcurrentAppendException",
     "ConcurrentDeleteReadException",
@@ -28,8 +32,46 @@ _RETRY_LATER = ("DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",)
 _CONDITION = re.compile(r"\[(?P<name>[A-Z0-9_.]+)\]")
 
 
+class RunAgainError(MergeError):
+    """The merge found on its way that it has to begin anew; nothing was written."""
+
+
+def schema_moved(target: str) -> RunAgainError:
+    """The error for a target that is no longer defined as the merge was resolved against it."""
+    return RunAgainError(
+        "[DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS] the table's definition was changed while the merge "
+        "was on its way; nothing was written. Run it again.",
+        dataset=target,
+        transient=True,
+    )
+
+
+def matches_lost(target: str) -> RunAgainError:
+    """The error for a lost block of what matches, as it was found."""
+    return RunAgainError(
+        "executors ended while the merge was on its way, and with them which rows match; nothing "
+        "was written. Run it again.",
+        dataset=target,
+        transient=True,
+    )
+
+
+class AmbiguousMatchError(MergeError):
+    """Several source rows match one target row."""
+
+
+def ambiguous_matches(target: str) -> AmbiguousMatchError:
+    """The error for several source rows that match one target row, with Delta's error class."""
+    return AmbiguousMatchError(_AMBIGUOUS, dataset=target)
+
+
 def was_overtaken(exc: BaseException) -> bool:
-    """True when another writer came first and the merge can run again on the latest snapshot."""
+    """True when another writer came first and the merge can run again on the latest snapshot.
+
+    Also when what it found of the target got lost on the way.
+    """
+    if isinstance(exc, RunAgainError):
+        return True
     if not isinstance(exc, SPARK_FAILURES):
         return False
     return conflict_class(_original(exc)) in _CONFLICTS or error_class(exc) in _OVERTAKEN
@@ -66,10 +108,7 @@ def merge_failure(exc: BaseException, target: str, *, attempts: int, hint: str =
             f"when they are done. Delta says: {text}"
         )
     elif condition == _MULTIPLE_MATCHES:
-        text = (
-            f"[{condition}] several source rows match one target row, so it is ambiguous which of "
-            "them is to change it; nothing was written."
-        )
+        text = _AMBIGUOUS
     retry_helps = explain(_original(exc), target).transient or condition in _RETRY_LATER
     error = MergeError(
         f"{text} {hint}".rstrip(), dataset=target, transient=overtaken or retry_helps

@@ -1,9 +1,12 @@
 """The native executor: Delta's own MERGE."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from delta.tables import DeltaMergeBuilder, DeltaTable
+from pyspark.sql import Row
 
+from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.merge.clauses import (
     Clause,
     MatchedDelete,
@@ -17,11 +20,19 @@ from delta_pipelines.merge.spec import MergeSpec
 
 @dataclass(frozen=True)
 class ChangedRows:
-    """How many target rows Delta's MERGE says it changed."""
+    """How many rows of the target a merge changed.
+
+    Args:
+        updated: Updated.
+        deleted: Deleted.
+        inserted: Inserted.
+        skipping: Metrics of files before and after skipping, which Delta's history does not keep.
+    """
 
     updated: int
     deleted: int
     inserted: int
+    skipping: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def metrics(self) -> dict[str, int]:
@@ -40,16 +51,38 @@ def run_native(target: DeltaTable, spec: MergeSpec) -> ChangedRows:
         target: The table, opened in the session whose settings count.
         spec: A merge with valid clauses.
     """
+    return _changed(described(target, spec).execute().first())
+
+
+def run_resolved(plan: MergePlan) -> ChangedRows:
+    """Run a merge that was resolved, and perhaps changed, before.
+
+    Args:
+        plan: The merge.
+    """
+    return _changed(plan.run())
+
+
+def _changed(row: Row | None) -> ChangedRows:
+    if row is None:
+        return ChangedRows(0, 0, 0)
+    return ChangedRows(row["num_updated_rows"], row["num_deleted_rows"], row["num_inserted_rows"])
+
+
+def described(target: DeltaTable, spec: MergeSpec) -> DeltaMergeBuilder:
+    """Tell a merge to Delta's own builder; nothing runs.
+
+    Args:
+        target: The table.
+        spec: A merge with valid clauses.
+    """
     source = spec.source.alias(spec.source_alias)
     builder = target.alias(spec.target_alias).merge(source, spec.on)
     if spec.schema_evolution:
         builder = builder.withSchemaEvolution()
     for clause in spec.clauses:
         builder = _add(builder, clause)
-    row = builder.execute().first()
-    if row is None:
-        return ChangedRows(0, 0, 0)
-    return ChangedRows(row["num_updated_rows"], row["num_deleted_rows"], row["num_inserted_rows"])
+    return builder
 
 
 def _add(builder: DeltaMergeBuilder, clause: Clause) -> DeltaMergeBuilder:

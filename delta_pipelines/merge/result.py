@@ -14,11 +14,12 @@ class MergeResult:
             no commit was made.
         metrics: Counts and durations by Delta's own names, as in the commit's
             `operationMetrics` (`numSourceRows`, `numTargetRowsInserted`, `executionTimeMs` in
-            milliseconds, ...). Without a commit only the three counts of changed rows, all 0.
-        executor: `native`, Delta's own MERGE.
+            milliseconds, ...), and from the own executors `numTargetFilesBeforeSkipping` and
+            `...AfterSkipping`. Without a commit only the three counts of changed rows, all 0.
+        executor: `classic` or `insert_only`, or `native` for Delta's own MERGE.
         executor_reason: Why this executor ran, and what became of `skip_unchanged`.
-        materialize_source_reason: Why Delta did or did not fix the source's rows before
-            reading them twice, in Delta's own words.
+        materialize_source_reason: Why Delta would or would not fix the source's rows before
+            reading them twice, in Delta's own words; the own executors always fix them.
         attempts: How often the merge ran, 1 without a conflict.
     """
 

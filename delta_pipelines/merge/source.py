@@ -1,8 +1,9 @@
-"""When a merge must fix its source's rows before reading them more than once.
+"""When a merge must fix its source's rows before reading them more than once: pure.
 
 A merge reads its source twice. If the two reads can differ (a file that is replaced, `rand()`, a
 limit without an order), rows are lost or doubled, so such a source is materialised first. The
 decision and its reasons are Delta's own (`MergeIntoMaterializeSource`, Delta 4.4.0).
+`merge.prepared` carries it out.
 """
 
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ VACUUM = {
 STEPS = {
     "create_view": "analyse begin define write commit register recache",
     "alter_columns": "analyse begin define write commit recache",
-    "merge_rows": "analyse begin merge",
+    "merge_rows": "analyse begin merge write write commit recache",
     "publish_view": "publish",
     "stream_append": "begin analyse stream batch begin write commit recache",
     "full_stream": "begin define commit recache analyse stream batch begin write commit recache",

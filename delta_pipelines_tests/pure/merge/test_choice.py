@@ -7,15 +7,35 @@ from delta_pipelines.merge.choice import EXECUTORS, check_executor, choose_execu
 
 
 @pytest.mark.parametrize("name", EXECUTORS)
-def test_known_executors_are_accepted_and_something_runs(name: str):
+def test_known_executors_are_accepted(name: str):
     check_executor(name, "air.airports")
-    assert choose_executor(name).executor == "native"
 
 
-def test_reason_says_what_became_of_the_request():
-    assert choose_executor("native").reason == "native was asked for"
-    assert choose_executor("classic").reason.startswith("classic executor does not exist")
-    assert choose_executor("insert_only").reason.startswith("insert_only executor does not exist")
+@pytest.mark.parametrize(
+    ("requested", "insert_only", "obstacles", "executor", "reason"),
+    [
+        ("native", False, [], "native", "native was asked for"),
+        ("auto", False, [], "classic", "only the changed rows are written"),
+        ("auto", True, [], "native", "it only inserts"),
+        ("auto", False, ["the table tracks rows"], "native", "the table tracks rows, so Delta's"),
+        ("classic", False, [], "classic", "classic was asked for"),
+        ("insert_only", True, [], "insert_only", "insert_only was asked for"),
+        ("classic", True, [], "native", "but it has insert clauses only, so Delta's own"),
+        ("insert_only", False, [], "native", "but it has other clauses than inserts, so"),
+        ("classic", False, ["a", "b"], "native", "classic was asked for, but a and b, so Delta's"),
+    ],
+)
+def test_the_reason_says_what_became_of_the_request(
+    requested: str, insert_only: bool, obstacles: list[str], executor: str, reason: str
+):
+    choice = choose_executor(requested, insert_only=insert_only, obstacles=obstacles)
+    assert choice.executor == executor
+    assert reason in choice.reason
+
+
+@pytest.mark.parametrize(("vectors", "executor"), [(True, "classic"), (False, "native")])
+def test_without_vectors_delta_is_as_fast(vectors: bool, executor: str):
+    assert choose_executor("auto", vectors=vectors).executor == executor
 
 
 @pytest.mark.parametrize("name", ["", "Native", "fast"])

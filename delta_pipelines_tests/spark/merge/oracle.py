@@ -2,10 +2,12 @@
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -68,16 +70,36 @@ def by_source_delete(condition: str | None = None) -> When:
     return When("NOT MATCHED BY SOURCE", "delete", None, condition)
 
 
+_written: dict[tuple[object, ...], Path] = {}
+
+
 def create(
-    spark: SparkSession, path: Path, ddl: str, rows: Rows, layout: str = PLAIN, files: int = 1
+    spark: SparkSession,
+    path: Path,
+    ddl: str,
+    rows: Rows,
+    layout: str = PLAIN,
+    files: int = 1,
+    *,
+    feed: bool = False,
 ) -> str:
-    """Write a Delta table of a few rows in the given number of files; returns its path."""
-    writer = spark.createDataFrame(rows, ddl).repartition(files).write.format("delta")
-    if layout == DV:
-        writer = writer.option("delta.enableDeletionVectors", "true")
-    if layout == PARTITIONED:
-        writer = writer.partitionBy(ddl.split()[0])
-    writer.save(str(path))
+    """A Delta table of a few rows in the given number of files; returns its path.
+
+    It is written once and copied from then on, which takes a fraction of the time.
+    """
+    made = (ddl, repr(rows), layout, files, feed)
+    if made not in _written:
+        writer = spark.createDataFrame(rows, ddl).repartition(files).write.format("delta")
+        if layout == DV:
+            writer = writer.option("delta.enableDeletionVectors", "true")
+        if layout == PARTITIONED:
+            writer = writer.partitionBy(ddl.split()[0])
+        if feed:
+            writer = writer.option("delta.enableChangeDataFeed", "true")
+        template = path.with_name(f"{path.name}_template")
+        writer.save(str(template))
+        _written[made] = template
+    shutil.copytree(_written[made], path)
     return str(path)
 
 
@@ -99,8 +121,21 @@ def commit_info(path: str, version: int) -> dict[str, Any]:
 
 
 def counts(metrics: Mapping[str, int | str]) -> dict[str, int]:
-    """The metrics that do not depend on the clock or the compression."""
-    return {k: int(v) for k, v in metrics.items() if "Ms" not in k and "Bytes" not in k}
+    """The metrics of the history that do not depend on the clock or the compression."""
+    left = ("Ms", "Bytes", "Skipping")
+    return {k: int(v) for k, v in metrics.items() if not any(one in k for one in left)}
+
+
+def check_told(native: MergeResult, told: dict[str, int]) -> None:
+    """Delta's own MERGE counts what it counts by itself, but for files and rows of the source.
+
+    A source on the driver is broadcast, so the rows come out in other files; and how often Spark
+    reads its rows, or whether it leaves some out before they are counted, depends on its plan.
+    """
+    apart = (*FILES_ADDED, "numSourceRows")
+    ours = counts(native.metrics) | {name: told[name] for name in apart}
+    other = {n: (ours.get(n), told.get(n)) for n in ours | told if ours.get(n) != told.get(n)}
+    assert not other, other
 
 
 def run_both(
@@ -110,20 +145,116 @@ def run_both(
     on: str,
     clauses: list[When],
 ) -> MergeResult:
-    """Run a merge by both ways and compare rows, metrics and whether there was a commit."""
-    theirs = f"{ours}_by_sql"
+    """Run a merge by Delta's SQL, by the native executor, and by the own one that fits.
+
+    Rows, metrics and whether there was a commit are compared; the own executor may put its rows
+    into other files than Delta.
+
+    Returns:
+        What the native executor tells.
+    """
+    theirs, own = f"{ours}_by_sql", f"{ours}_own"
     shutil.copytree(ours, theirs)
+    shutil.copytree(ours, own)
     before = last_version(theirs)
-    builder = merge_into(spark, ours, source(), on)
-    for clause in clauses:
-        builder = clause.add(builder)
-    result = builder.execute()
+    result = described(spark, ours, source(), on, clauses).execute()
     source().createOrReplaceTempView("oracle_source")
     whens = " ".join(clause.sql for clause in clauses)
     spark.sql(f"MERGE INTO delta.`{theirs}` t USING oracle_source s ON {on} {whens}")
     after = last_version(theirs)
-    assert read(spark, ours) == read(spark, theirs)
+    expected = read(spark, theirs)
+    assert read(spark, ours) == expected
     assert result.version == (after if after > before else None)
+    told = counts(commit_info(theirs, after)["operationMetrics"]) if after > before else {}
     if result.version is not None:
-        assert counts(result.metrics) == counts(commit_info(theirs, after)["operationMetrics"])
+        check_told(result, told)
+    by_own(spark, own, expected, described(spark, own, source(), on, clauses, own=True), told)
     return result
+
+
+def described(
+    spark: SparkSession,
+    target: str,
+    source: DataFrame,
+    on: str,
+    clauses: list[When],
+    *,
+    own: bool = False,
+) -> MergeBuilder:
+    """Tell a merge to `merge_into`."""
+    inserts = all(clause.kind == "NOT MATCHED" for clause in clauses)
+    executor = ("insert_only" if inserts else "classic") if own else "native"
+    builder = merge_into(spark, target, source, on, executor=executor)
+    for clause in clauses:
+        builder = clause.add(builder)
+    return builder
+
+
+def by_own(
+    spark: SparkSession, own: str, expected: Rows, merge: MergeBuilder, told: dict[str, int]
+) -> None:
+    """Hold an own executor's outcome against that of Delta's SQL, unless it had to leave it."""
+    before = last_version(own)
+    result = merge.execute()
+    EXECUTED[result.executor] += 1
+    if result.executor == "native":
+        assert "but" in result.executor_reason
+    rows = read(spark, own)
+    assert rows == expected, result
+    if result.version is None:
+        assert last_version(own) == before
+        assert not any(told.get(f"numTargetRows{what}") for what in CHANGED)
+        return
+    if result.executor == "native":
+        check_told(result, told)
+        return
+    ours = counts(result.metrics)
+    check_log(spark, own, len(rows))
+    assert ours.keys() == told.keys()
+    for metric, count in told.items():
+        if metric == "numSourceRows":  # Delta counts one as often as its plan reads it
+            continue
+        if metric not in WORK:
+            assert ours[metric] == count, metric
+        elif metric not in FILES_ADDED:
+            assert ours[metric] <= count, metric
+
+
+CHANGED = ("Inserted", "Updated", "Deleted")
+FILES_ADDED = ("numTargetFilesAdded", "numTargetChangeFilesAdded")
+WORK = (
+    "numTargetRowsCopied",
+    "numTargetFilesRemoved",
+    "numOutputRows",
+    *FILES_ADDED,
+)
+"""What an own executor may do less of than Delta, which rewrites files in which nothing changes."""
+EXECUTED: Counter[str] = Counter()
+"""How many merges of the suite each executor carried out."""
+
+
+def check_log(spark: SparkSession, path: str, rows: int | None = None) -> None:
+    """Every file stands in the table once, is there, and is told by right statistics.
+
+    Args:
+        spark: Any session.
+        path: The table.
+        rows: How many it has, when that is known.
+    """
+    version = last_version(path)
+    lines = Path(path, "_delta_log", f"{version:020}.json").read_text().splitlines()
+    actions = [json.loads(line) for line in lines]
+    added = [action["add"] for action in actions if "add" in action]
+    removed = [action["remove"] for action in actions if "remove" in action]
+    keys = [(a["path"], str(a.get("deletionVector"))) for a in added]
+    assert len(set(keys)) == len(keys)
+    gone = [(r["path"], str(r.get("deletionVector"))) for r in removed]
+    assert len(set(gone)) == len(gone)
+    for action in added:
+        assert Path(path, unquote(action["path"])).exists()
+        stats = json.loads(action["stats"])
+        vector = action.get("deletionVector")
+        assert stats["numRecords"] > (vector["cardinality"] if vector else 0)
+        assert stats.get("tightBounds", True) is (vector is None)
+    frame = spark.read.format("delta").load(path)
+    assert frame.count() == (len(read(spark, path)) if rows is None else rows)

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MergeResult, command, merge_into
+from delta_pipelines.merge.prepared import MODE
 from delta_pipelines.steps import Step, observing
 from delta_pipelines_tests.spark.merge.oracle import (
     PARTITIONED,
@@ -32,8 +34,10 @@ def target(spark: SparkSession, tmp_path: Path) -> str:
     return create(spark, tmp_path / "target", DDL, [(1, 1), (2, 2)])
 
 
-def upsert(spark: SparkSession, target: str, source: DataFrame, on: str = ON) -> MergeResult:
-    builder = merge_into(spark, target, source, on).when_matched_update_all()
+def upsert(
+    spark: SparkSession, target: str, source: DataFrame, executor: str = "auto"
+) -> MergeResult:
+    builder = merge_into(spark, target, source, ON, executor=executor).when_matched_update_all()
     return builder.when_not_matched_insert_all().execute()
 
 
@@ -72,7 +76,7 @@ def test_the_step_is_announced_for_every_attempt(spark: SparkSession, target: st
     seen = []
     with observing(lambda step, dataset: seen.append((step, dataset))):
         upsert(spark, target, spark.createDataFrame([(1, 5)], DDL))
-    assert seen == [(Step.MERGE, target)]
+    assert seen == [(Step.MERGE, target)]  # the own executors have steps of their own
 
 
 def test_each_of_two_merges_at_once_reports_its_own_commit(spark: SparkSession, tmp_path: Path):
@@ -93,6 +97,14 @@ def test_each_of_two_merges_at_once_reports_its_own_commit(spark: SparkSession, 
         assert result.metrics["numSourceRows"] == source_rows
         own = commit_info(target, result.version)["operationMetrics"]
         assert counts(result.metrics) == counts(own)
+
+
+@pytest.fixture
+def read_in_the_transaction(spark: SparkSession) -> Iterator[None]:
+    """A source that is not fixed beforehand is read while the merge's transaction is open."""
+    spark.conf.set(MODE, "none")
+    yield
+    spark.conf.unset(MODE)
 
 
 class Overtaker:
@@ -132,24 +144,26 @@ class Overtaker:
         self._thread.join()
 
 
+@pytest.mark.usefixtures("read_in_the_transaction")
 def test_a_conflict_runs_the_merge_again_on_what_the_other_wrote(
     spark: SparkSession, target: str, tmp_path: Path
 ):
     with Overtaker(spark, target, tmp_path) as other:
-        result = upsert(spark, target, other.source())
+        result = upsert(spark, target, other.source(), "native")
     assert result.attempts == 2
     assert result.version == 2
     assert result.metrics["numTargetRowsUpdated"] == 2
     assert read(spark, target) == [(1, 5), (2, 2), (7, 7)]
 
 
+@pytest.mark.usefixtures("read_in_the_transaction")
 def test_when_others_keep_winning_the_error_is_transient(
     spark: SparkSession, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(command, "MAX_ATTEMPTS", 1)
     overtaken = pytest.raises(MergeError, match=r"overtaken by other writers once.*CONCURRENT")
     with Overtaker(spark, target, tmp_path) as other, overtaken as caught:
-        upsert(spark, target, other.source())
+        upsert(spark, target, other.source(), "native")
     assert caught.value.transient
     assert caught.value.dataset == target
     assert read(spark, target) == [(1, 1), (2, 2), (7, 70)]

@@ -25,8 +25,11 @@ def rows(spark: SparkSession, *content: tuple[object, ...], ddl: str = DDL) -> D
     return spark.createDataFrame([*content], ddl)
 
 
-def upsert(spark: SparkSession, target: str, source: DataFrame, on: str = ON) -> MergeResult:
-    builder = merge_into(spark, target, source, on).when_matched_update_all(skip_unchanged=True)
+def upsert(
+    spark: SparkSession, target: str, source: DataFrame, on: str = ON, executor: str = "auto"
+) -> MergeResult:
+    builder = merge_into(spark, target, source, on, executor=executor)
+    builder = builder.when_matched_update_all(skip_unchanged=True)
     return builder.when_not_matched_insert_all().execute()
 
 
@@ -38,10 +41,14 @@ def test_nothing_changed_means_no_commit(spark: SparkSession, target: str):
     assert last_version(target) == 0
 
 
-def test_only_changed_and_new_rows_reach_the_merge(spark: SparkSession, target: str):
-    result = upsert(spark, target, rows(spark, (1, 1), (2, None), (3, 3), (4, 4)))
-    assert result.version == 1
-    assert result.metrics["numSourceRows"] == 3
+@pytest.mark.parametrize(("executor", "reached"), [("native", 3), ("classic", 4)])
+def test_only_changed_and_new_rows_reach_deltas_merge(
+    spark: SparkSession, target: str, executor: str, reached: int
+):
+    source = rows(spark, (1, 1), (2, None), (3, 3), (4, 4))
+    result = upsert(spark, target, source, executor=executor)
+    assert (result.version, result.executor) == (1, executor)
+    assert result.metrics["numSourceRows"] == reached
     assert result.metrics["numTargetRowsUpdated"] == 2
     assert result.metrics["numTargetRowsInserted"] == 1
     assert read(spark, target) == [(1, 1), (2, None), (3, 3), (4, 4)]
@@ -125,7 +132,7 @@ def test_of_several_matches_only_the_changed_are_written(spark: SparkSession, tm
 
 
 def test_unchanged_rows_are_not_taken_for_missing_ones(spark: SparkSession, target: str):
-    builder = merge_into(spark, target, rows(spark, (1, 1), (2, 8)), ON)
+    builder = merge_into(spark, target, rows(spark, (1, 1), (2, 8)), ON, executor="native")
     builder = builder.when_matched_update_all(skip_unchanged=True)
     result = builder.when_not_matched_by_source_delete().execute()
     assert read(spark, target) == [(1, 1), (2, 8)]
@@ -142,7 +149,7 @@ def test_without_an_equality_a_condition_does_it(spark: SparkSession, target: st
 
 def test_columns_bound_to_the_source_still_resolve(spark: SparkSession, target: str):
     source = rows(spark, (1, 1), (2, 5))
-    builder = merge_into(spark, target, source, F.col("t.id") == source["id"])
+    builder = merge_into(spark, target, source, F.col("t.id") == source["id"], executor="native")
     builder = builder.when_matched_update_all(source["v"] > 0, skip_unchanged=True)
     result = builder.when_not_matched_insert(values={"id": source["id"]}).execute()
     assert result.metrics["numSourceRows"] == 1

@@ -1,0 +1,254 @@
+"""Rows of a merge's source, fixed: on the driver when they are few, else in a local checkpoint.
+
+The attributes of the fixed rows are those of the query that gave them, so that conditions which
+were bound to it still resolve.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from py4j.protocol import Py4JJavaError
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items
+from delta_pipelines.delta.sessions import setting
+
+RDD_NAME = "mergeMaterializedSource"
+"""Delta's own name for the checkpoint of a merge's source."""
+_FIRST_PARTITIONS = "spark.sql.limit.initialNumPartitions"
+_CHEAP = (
+    "Project",
+    "Filter",
+    "SubqueryAlias",
+    "LocalRelation",
+    "LogicalRDD",
+    "LogicalRelation",
+    "Range",
+    "OneRowRelation",
+)
+"""Plans of these alone are computed again for next to nothing."""
+_LOCAL_ROWS = 500
+"""Spark's optimizer looks at every row of a local relation again and again."""
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+_NO_SPACE = "java.io.IOException: No space left on device"
+
+
+class RowsFailure(Enum):
+    """What went wrong with fixed rows, as far as a merge has to know."""
+
+    LOST_BLOCK = "RDD_BLOCK_LOST"
+    OUT_OF_DISK = "OUT_OF_DISK"
+    OTHER = "OTHER"
+
+
+@dataclass(frozen=True, eq=False)
+class FixedRows:
+    """Rows that give the same however often they are read, until they are freed.
+
+    Args:
+        frame: The rows.
+        level: The checkpoint's storage level; None for rows on the driver.
+        rdd: The checkpoint; None for rows on the driver.
+        count: How many there are; None when nobody counted.
+    """
+
+    frame: DataFrame
+    level: str | None = None
+    rdd: JavaObject | None = None
+    count: int | None = None
+
+    @property
+    def rdd_id(self) -> int | None:
+        """Spark's number of the checkpoint."""
+        return None if self.rdd is None else int(self.rdd.id())
+
+    def free(self) -> None:
+        """Give the checkpoint's memory and disk space back; its rows can be read no more."""
+        if self.rdd is not None:
+            self.rdd.unpersist(False)
+
+
+def rows_on_driver(
+    spark: SparkSession, rows: DataFrame, *, max_rows: int, max_bytes: int
+) -> FixedRows | None:
+    """Bring rows to the driver if they are few; runs the query, or the beginning of it.
+
+    Args:
+        spark: A classic session.
+        rows: The query.
+        max_rows: How many rows are few.
+        max_bytes: How large they may be together, as objects of the JVM.
+
+    Returns:
+        None when they are more.
+    """
+    jvm = Jvm(spark)
+    with setting(spark, _FIRST_PARTITIONS, "64"):
+        taken = rows._jdf.queryExecution().executedPlan().executeTake(max_rows + 1)
+    count = len(taken)
+    if count > max_rows or jvm.root.org.apache.spark.util.SizeEstimator.estimate(taken) > max_bytes:
+        return None
+    output = rows._jdf.queryExecution().analyzed().output()
+    data = jvm.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(taken)
+    if count <= _LOCAL_ROWS:
+        plan = jvm.root.org.apache.spark.sql.catalyst.plans.logical.LocalRelation(
+            output, data, False, jvm.none
+        )
+    else:
+        plan = _parallel(jvm, output, data)
+    return FixedRows(_frame(jvm, plan), count=count)
+
+
+def _parallel(jvm: Jvm, output: JavaObject, data: JavaObject) -> JavaObject:
+    """Rows that the driver hands to each task anew."""
+    context = jvm.session.sparkContext()
+    kind = jvm.root.java.lang.Class.forName("org.apache.spark.sql.catalyst.InternalRow")
+    tag = jvm.object("scala.reflect.ClassTag").apply(kind)
+    rdd = context.parallelize(data, context.defaultParallelism(), tag)
+    unknown = jvm.root.org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning(0)
+    return jvm.root.org.apache.spark.sql.execution.LogicalRDD(
+        output,
+        rdd,
+        unknown,
+        jvm.sequence([]),
+        False,
+        jvm.none,
+        jvm.session,
+        jvm.none,
+        jvm.none,
+    )
+
+
+def first_rows(spark: SparkSession, fixed: FixedRows, number: int) -> list[Row]:
+    """Some of fixed rows, by one small job.
+
+    Args:
+        spark: A classic session.
+        fixed: The rows.
+        number: How many at most.
+    """
+    with setting(spark, _FIRST_PARTITIONS, "1000"):
+        return fixed.frame.take(number)
+
+
+def checkpoint_rows(spark: SparkSession, rows: DataFrame, level: str) -> FixedRows:
+    """Compute rows now and keep them where Spark's executors are.
+
+    Args:
+        spark: A classic session.
+        rows: The query.
+        level: Name of a storage level, such as `DISK_ONLY`.
+    """
+    jvm = Jvm(spark)
+    fixed = rows.localCheckpoint(eager=True, storageLevel=storage_level(level))
+    rdd = fixed._jdf.queryExecution().analyzed().rdd()
+    rdd.setName(RDD_NAME)
+    return FixedRows(_frame(jvm, fixed._jdf.queryExecution().analyzed()), level, rdd)
+
+
+def storage_level(name: str) -> StorageLevel:
+    """A storage level by its name.
+
+    Raises:
+        ValueError: There is none of this name.
+    """
+    found = getattr(StorageLevel, name.strip().upper(), None)
+    if not isinstance(found, StorageLevel):
+        raise ValueError(f"{name!r} is no storage level of Spark.")
+    return found
+
+
+def with_hints_of(spark: SparkSession, query: DataFrame, fixed: FixedRows) -> DataFrame:
+    """Fixed rows with the join hints that stand at the top of their query.
+
+    Args:
+        spark: A classic session.
+        query: The query that gave the rows.
+        fixed: The rows.
+    """
+    jvm = Jvm(spark)
+    rule = jvm.object("org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint")
+    hints = rule.extractHintsFromPlan(query._jdf.queryExecution().analyzed())._2()
+    plan = fixed.frame._jdf.queryExecution().analyzed()
+    for hint in reversed(items(hints)):  # the top one is the outermost again
+        plan = jvm.root.org.apache.spark.sql.catalyst.plans.logical.ResolvedHint(plan, hint)
+    return _frame(jvm, plan)
+
+
+def is_hinted(rows: DataFrame) -> bool:
+    """True when a join hint stands at the top of a query."""
+    return class_name(rows._jdf.queryExecution().analyzed()) == "ResolvedHint"
+
+
+def columns_at(spark: SparkSession, rows: DataFrame, positions: Sequence[int]) -> DataFrame:
+    """Some columns by position, so that two of one name stay apart; none is possible too.
+
+    Args:
+        spark: A classic session.
+        rows: The query.
+        positions: Which columns, from 0.
+    """
+    jvm = Jvm(spark)
+    plan = rows._jdf.queryExecution().analyzed()
+    output = items(plan.output())
+    if len(positions) == len(output):
+        return rows
+    wanted = jvm.sequence([output[position] for position in positions])
+    return _frame(jvm, jvm.root.org.apache.spark.sql.catalyst.plans.logical.Project(wanted, plan))
+
+
+def plan_text(rows: DataFrame) -> str:
+    """The plan of a query, as Spark prints it."""
+    return str(rows._jdf.queryExecution().toString())
+
+
+def is_cheap(rows: DataFrame) -> bool:
+    """True when computing the rows twice costs about as much as reading them twice."""
+    return all(class_name(plan) in _CHEAP for plan in _plans(rows._jdf.queryExecution().analyzed()))
+
+
+def rows_failure(exc: BaseException, fixed: FixedRows | None) -> RowsFailure:
+    """Say whether a failure comes from the fixed rows.
+
+    Args:
+        exc: What py4j or PySpark raised.
+        fixed: The rows; None while they were being fixed.
+
+    Source of the rule: Delta's `MergeIntoMaterializeSource`; its check takes block 12 of another
+    checkpoint for one of checkpoint 1, this one does not.
+    """
+    messages = list(_messages(exc))
+    rdd_id = None if fixed is None else fixed.rdd_id
+    if rdd_id is not None:
+        block = re.compile(rf"\brdd_{rdd_id}_\d+")
+        if any(_LOST in message and block.search(message) for message in messages):
+            return RowsFailure.LOST_BLOCK
+    if any(_NO_SPACE in message for message in messages):
+        return RowsFailure.OUT_OF_DISK
+    return RowsFailure.OTHER
+
+
+def _messages(exc: BaseException) -> Iterator[str]:
+    throwable = (
+        exc.java_exception if isinstance(exc, Py4JJavaError) else getattr(exc, "_origin", None)
+    )
+    if throwable is None:
+        yield str(exc)
+    for _ in range(20):
+        if throwable is None:
+            return
+        yield f"{throwable.getClass().getName()}: {throwable.getMessage() or ''}"
+        throwable = throwable.getCause()
+
+
+def _plans(plan: JavaObject) -> Iterator[JavaObject]:
+    yield plan
+    for child in items(plan.children()):
+        yield from _plans(child)
+
+
+def _frame(jvm: Jvm, plan: JavaObject) -> DataFrame:
+    return jvm.frame(jvm.root.org.apache.spark.sql.classic.Dataset.ofRows(jvm.session, plan))

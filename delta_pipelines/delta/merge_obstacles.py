@@ -1,0 +1,61 @@
+"""What keeps a merge with Delta's own MERGE: whatever the own executors are not proved to do."""
+
+from delta_pipelines.delta.jvm import JavaObject, class_name, items, optional
+from delta_pipelines.delta.merge_plan import MergePlan
+
+_KNOWN_FEATURES = frozenset(
+    {
+        *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "columnMapping"),
+        *("deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
+        *("domainMetadata", "rowTracking", "inCommitTimestamp", "clustering", "generatedColumns"),
+        *("identityColumns", "allowColumnDefaults"),
+    }
+)
+"""Features under which files are written and rows deleted as everywhere, or that have their own
+obstacle; a table with any other is left to Delta's own MERGE."""
+
+
+def obstacles(plan: MergePlan) -> list[str]:
+    """Why only Delta's own MERGE may carry a merge out, as parts of sentences; none when not.
+
+    Args:
+        plan: The merge, as it was resolved.
+    """
+    command, settings, schema = plan.command, plan.settings, plan.metadata.schema()
+    fields = [str(field.metadata().json()) for field in items(schema.toSeq())]
+    names = plan.protocol.readerAndWriterFeatureNames()
+    features = {str(name) for name in items(names.toSeq())}
+    found = []
+    migrated = optional(command.migratedSchema())
+    same = migrated is None or migrated.catalogString() == schema.catalogString()
+    if command.schemaEvolutionEnabled() or not same:
+        found.append("it may change the schema")
+    if plan.keeps_change_feed and _deletes_alone(command) and not plan.writes_deletion_vectors:
+        found.append("a row that it deletes twice would be twice in the change data feed")
+    if plan.keeps_change_feed and not all(e.deterministic() for e in plan.expressions()):
+        found.append("what is not deterministic would be otherwise in the change data feed")
+    if settings.get("delta.enableRowTracking", "").lower() == "true":
+        found.append("the table tracks rows")
+    if settings.get("delta.appendOnly", "").lower() == "true":
+        found.append("the table only takes appends")
+    for mark, told in {
+        "delta.generationExpression": "generated",
+        "delta.identity": "identity",
+        "__CHAR_VARCHAR_TYPE_STRING": "CHAR or VARCHAR",
+    }.items():
+        if any(mark in text for text in fields):
+            found.append(f"the table has {told} columns")
+    unknown = sorted(features - _KNOWN_FEATURES)
+    if unknown:
+        found.append(f"the table has the features {', '.join(unknown)}")
+    if not plan.has_equal_keys:
+        found.append("ON holds no equality")
+    return found
+
+
+def _deletes_alone(command: JavaObject) -> bool:
+    """True when the only matched clause deletes whatever matches, however often it does."""
+    clauses = items(command.matchedClauses())
+    if len(clauses) != 1 or optional(clauses[0].condition()) is not None:
+        return False
+    return "Delete" in class_name(clauses[0])

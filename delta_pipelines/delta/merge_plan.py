@@ -1,0 +1,363 @@
+"""A merge as Delta's own analysis resolves it, looked at and changed before it runs.
+
+Delta's builder resolves `*`, casts, defaults and generated columns and then runs what it made. Here
+the same rules are applied to the same builder; the command that comes out can be asked what it
+reads, given a fixed source and literal predicates, and run.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.classic.column import Column as ClassicColumn
+from pyspark.sql.types import StructType
+
+from delta_pipelines.delta.jvm import (
+    JavaObject,
+    Jvm,
+    class_name,
+    entries,
+    is_a,
+    items,
+    optional,
+)
+from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause
+from delta_pipelines.delta.sessions import active
+from delta_pipelines.merge.key_ranges import Key, KeyRange
+
+_RANGED = ("byte", "short", "integer", "long", "decimal", "date", "string")
+
+_VECTORS = "delta.enableDeletionVectors"
+_OPTIMIZED = "spark.databricks.delta.optimizeWrite.enabled"
+_PERSISTENT_VECTORS = "spark.databricks.delta.merge.deletionVectors.persistent"
+
+
+class MergePlan:
+    """Delta's resolved `MergeIntoCommand`.
+
+    Args:
+        jvm: The merge's session.
+        command: The command; it was not run.
+    """
+
+    def __init__(self, jvm: Jvm, command: JavaObject) -> None:
+        self._jvm = jvm
+        self.command = command
+
+    @property
+    def source_columns(self) -> list[int]:
+        """Which columns of the source the merge reads, by position, in the source's order.
+
+        Those in ON, in conditions and in values.
+
+        Source of the rule: `MergeIntoMaterializeSource.getReferencedSourceColumns`.
+        """
+        read = {_id(a) for expression in self.expressions() for a in _attributes(expression)}
+        output = items(self.command.source().output())
+        return [index for index, attribute in enumerate(output) if _id(attribute) in read]
+
+    @property
+    def condition(self) -> Column:
+        """ON."""
+        return self._bound(self.command.condition())
+
+    @property
+    def matched(self) -> list[PlannedClause]:
+        """The WHEN MATCHED clauses, in their order."""
+        return [self._clause(clause) for clause in items(self.command.matchedClauses())]
+
+    @property
+    def not_matched(self) -> list[PlannedClause]:
+        """The WHEN NOT MATCHED clauses, in their order."""
+        return [self._clause(clause) for clause in items(self.command.notMatchedClauses())]
+
+    @property
+    def not_matched_by_source(self) -> list[PlannedClause]:
+        """The WHEN NOT MATCHED BY SOURCE clauses, in their order."""
+        return [self._clause(clause) for clause in items(self.command.notMatchedBySourceClauses())]
+
+    @property
+    def by_source_predicate(self) -> JavaObject | None:
+        """When some NOT MATCHED BY SOURCE clause can act, about the target; None without one."""
+        clauses = items(self.command.notMatchedBySourceClauses())
+        expressions = self._jvm.root.org.apache.spark.sql.catalyst.expressions
+        conditions = [optional(clause.condition()) for clause in clauses]
+        if not conditions:
+            return None
+        if None in conditions:
+            return true_literal(self._jvm)
+        return reduce(expressions.Or, conditions)
+
+    @property
+    def target_columns(self) -> list[tuple[str, Column]]:
+        """Name and value of every column of the target."""
+        return [(str(a.name()), self._bound(a)) for a in items(self.command.target().output())]
+
+    @property
+    def target_schema(self) -> StructType:
+        """The target's columns, in the order of a clause's values."""
+        return _frame(self._jvm, self.command.target()).schema
+
+    @property
+    def partition_columns(self) -> list[str]:
+        """The columns by which the target is partitioned."""
+        index = self.command.targetFileIndex()
+        return [str(field.name()) for field in items(index.partitionSchema().toSeq())]
+
+    @property
+    def source(self) -> DataFrame:
+        """The source as it was resolved: its `now()` is that of the clauses."""
+        return _frame(self._jvm, self.command.source())
+
+    @property
+    def metadata(self) -> JavaObject:
+        """The target's metadata when the merge was resolved; `getSnapshot` would ask anew."""
+        return self.command.targetFileIndex().metadata()
+
+    @property
+    def protocol(self) -> JavaObject:
+        """The target's protocol when the merge was resolved."""
+        return self.command.targetFileIndex().protocol()
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The target's table properties when the merge was resolved."""
+        return {str(k): str(v) for k, v in entries(self.metadata.configuration()).items()}
+
+    @property
+    def keeps_change_feed(self) -> bool:
+        """True when the target keeps a change data feed."""
+        return self.settings.get("delta.enableChangeDataFeed", "").lower() == "true"
+
+    @property
+    def writes_deletion_vectors(self) -> bool:
+        """True when a MERGE deletes rows of the target by deletion vectors."""
+        settings = self._jvm.session.sessionState().conf()
+        persistent = str(settings.getConfString(_PERSISTENT_VECTORS, "true")).lower()
+        return persistent == self.settings.get(_VECTORS, "false").lower() == "true"
+
+    @property
+    def writes_optimized(self) -> bool:
+        """True when Delta shuffles what it writes to the target into files of a good size."""
+        settings = self._jvm.session.sessionState().conf()
+        table = self.settings.get("delta.autoOptimize.optimizeWrite", "false")
+        wanted = settings.getConfString(_OPTIMIZED, None)
+        return str(table if wanted is None else wanted).lower() == "true"
+
+    @property
+    def has_equal_keys(self) -> bool:
+        """True when some conjunct of ON says that the sides equal each other in something."""
+        conjuncts = items(self.command.splitConjunctivePredicates(self.command.condition()))
+        return any(class_name(conjunct) in ("EqualTo", "EqualNullSafe") for conjunct in conjuncts)
+
+    @property
+    def source_reads_target(self) -> bool:
+        """True when the source's query reads the table that is merged into, also in a subquery.
+
+        Such a source belongs into the merge's transaction: read before it, a change that somebody
+        else commits in between would be overwritten and no conflict noticed.
+        """
+        path = self.command.targetFileIndex().deltaLog().dataPath().toString()
+        source = self.command.source()
+        plans = [source, *items(source.subqueriesAll())]
+        return any(
+            _delta_path(leaf) == path for plan in plans for leaf in items(plan.collectLeaves())
+        )
+
+    @property
+    def key_pairs(self) -> list[KeyPair]:
+        """The conjuncts of ON that say: a column of the target equals something of the source.
+
+        Only columns whose values can be put into ranges: whole numbers, decimals, dates and text.
+        """
+        target, source = (
+            {_id(a) for a in items(plan.output())}
+            for plan in (self.command.target(), self.command.source())
+        )
+        pairs = []
+        for conjunct in items(self.command.splitConjunctivePredicates(self.command.condition())):
+            if class_name(conjunct) != "EqualTo":
+                continue
+            sides = (conjunct.left(), conjunct.right())
+            for column, value in (sides, sides[::-1]):
+                read = {_id(a) for a in _attributes(value)}
+                if (
+                    class_name(column) == "AttributeReference"
+                    and _id(column) in target
+                    and read
+                    and read <= source
+                    and value.deterministic()
+                    and _kind(column) in _RANGED
+                ):
+                    pairs.append(KeyPair(column, value))
+        return pairs
+
+    def with_source(self, rows: DataFrame) -> "MergePlan":
+        """The same merge of rows that have the attributes of its source, or some of them."""
+        return self._with(source=rows._jdf.queryExecution().analyzed())
+
+    def with_predicate(self, predicate: JavaObject) -> "MergePlan":
+        """The same merge with one more conjunct in ON."""
+        both = self._jvm.root.org.apache.spark.sql.catalyst.expressions.And(
+            self.command.condition(), predicate
+        )
+        return self._with(condition=both)
+
+    def key_ends(self, rows: DataFrame, pairs: Sequence[KeyPair]) -> list[tuple[Any, Any]]:
+        """The smallest and the largest value of each key in rows of the source; one Spark job."""
+        columns = self._key_columns(pairs)
+        ends = [end(column) for column in columns for end in (F.min, F.max)]
+        found = tuple(rows.agg(*ends).collect()[0])
+        return list(zip(found[::2], found[1::2], strict=True))
+
+    def key_values(self, rows: DataFrame, pairs: Sequence[KeyPair]) -> list[tuple[Any, ...]]:
+        """The values of keys in rows of the source.
+
+        Args:
+            rows: The fixed source.
+            pairs: Which keys.
+        """
+        named = [c.alias(f"__dp_{number}") for number, c in enumerate(self._key_columns(pairs))]
+        return [tuple(row) for row in rows.select(*named).collect()]
+
+    def _key_columns(self, pairs: Sequence[KeyPair]) -> list[Column]:
+        return [self._bound(pair.value) for pair in pairs]
+
+    def predicate(self, within: Sequence[tuple[KeyPair, Sequence[KeyRange]]]) -> JavaObject:
+        """A predicate on the target alone, in literals of the columns' own types.
+
+        Args:
+            within: Key -> the ranges in which its values are.
+
+        A literal behind a cast would keep every file, and so would BETWEEN: Delta's skipping looks
+        at comparisons with bare literals only.
+        """
+        conjuncts = []
+        for pair, ranges in within:
+            column = self._bound(pair.column)
+            ends = [(self._literal(pair, r.low), self._literal(pair, r.high)) for r in ranges]
+            points = [low for (low, _), r in zip(ends, ranges, strict=True) if r.low == r.high]
+            parts = [
+                (column >= low) & (column <= high)
+                for (low, high), r in zip(ends, ranges, strict=True)
+                if r.low != r.high
+            ]
+            if self.is_partition_column(pair) and points:
+                parts.append(column.isin(*points))
+            else:  # of a list, skipping looks at the smallest and the largest alone
+                parts += [column == point for point in points]
+            conjuncts.append(reduce(or_, parts))
+        target = _frame(self._jvm, self.command.target()).filter(reduce(and_, conjuncts))
+        # A decimal's literal has the type of its own digits, and the analyser puts a cast around.
+        folding = self._jvm.object("org.apache.spark.sql.catalyst.optimizer.ConstantFolding")
+        return folding.apply(target._jdf.queryExecution().analyzed()).condition()
+
+    def _literal(self, pair: KeyPair, value: Key) -> Column:
+        """A bare literal of the column's type; Python knows one kind of whole number."""
+        suffix = {"byte": "Y", "short": "S", "long": "L"}.get(_kind(pair.column), "")
+        return F.expr(f"{value}{suffix}") if isinstance(value, int) else F.lit(value)
+
+    def candidates(self, predicate: JavaObject) -> int:
+        """How many files of the target may hold matches.
+
+        Args:
+            predicate: From `predicate`.
+        """
+        snapshot = self.command.targetFileIndex().getSnapshot()
+        return int(snapshot.filesForScan(self._jvm.sequence([predicate]), False).files().size())
+
+    @property
+    def files(self) -> int:
+        """How many files the target has."""
+        return int(self.command.targetFileIndex().getSnapshot().numOfFiles())
+
+    def is_partition_column(self, pair: KeyPair) -> bool:
+        """True when the target is partitioned by a key's column."""
+        return pair.name.lower() in [name.lower() for name in self.partition_columns]
+
+    def run(self) -> Row | None:
+        """Run the merge; gives Delta's row of counts."""
+        with active(self._jvm.spark):
+            return _frame(self._jvm, self.command).first()
+
+    def _with(
+        self, *, source: JavaObject | None = None, condition: JavaObject | None = None
+    ) -> "MergePlan":
+        old = self.command
+        changed = self._jvm.delta.commands.MergeIntoCommand(
+            old.source() if source is None else source,
+            old.target(),
+            old.catalogTable(),
+            old.targetFileIndex(),
+            old.condition() if condition is None else condition,
+            old.matchedClauses(),
+            old.notMatchedClauses(),
+            old.notMatchedBySourceClauses(),
+            old.migratedSchema(),
+            old.trackHighWaterMarks(),
+            old.schemaEvolutionEnabled(),
+        )
+        return MergePlan(self._jvm, changed)
+
+    def _clause(self, clause: JavaObject) -> PlannedClause:
+        kinds = {"Update": "update", "Delete": "delete", "Insert": "insert"}
+        kind = next(v for k, v in kinds.items() if k in class_name(clause))
+        condition = optional(clause.condition())
+        values = [] if kind == "delete" else [a.expr() for a in items(clause.resolvedActions())]
+        target = {_id(a) for a in items(self.command.target().output())}
+        return PlannedClause(
+            kind,
+            None if condition is None else self._bound(condition),
+            tuple(self._bound(value) for value in values),
+            any(_id(a) in target for value in values for a in _attributes(value)),
+        )
+
+    def _bound(self, expression: JavaObject) -> Column:
+        columns = self._jvm.root.org.apache.spark.sql.classic.ExpressionUtils
+        return ClassicColumn(columns.column(expression))
+
+    def expressions(self) -> list[JavaObject]:
+        """ON, and every condition and value of the clauses."""
+        found = [self.command.condition()]
+        for clause in (
+            *items(self.command.matchedClauses()),
+            *items(self.command.notMatchedClauses()),
+            *items(self.command.notMatchedBySourceClauses()),
+        ):
+            condition = optional(clause.condition())
+            found += [] if condition is None else [condition]
+            found += [action.expr() for action in items(clause.resolvedActions())]
+        return found
+
+
+def _kind(column: JavaObject) -> str:
+    """The name of a column's type, `decimal(12,2)` without its digits."""
+    return str(column.dataType().typeName()).partition("(")[0]
+
+
+def true_literal(jvm: Jvm) -> JavaObject:
+    """A predicate that every file and row meets."""
+    boolean = jvm.object("org.apache.spark.sql.types.BooleanType")
+    return jvm.root.org.apache.spark.sql.catalyst.expressions.Literal.create(True, boolean)
+
+
+def _delta_path(leaf: JavaObject) -> str | None:
+    if class_name(leaf) != "LogicalRelation" or not is_a(leaf.relation(), "HadoopFsRelation"):
+        return None
+    index = leaf.relation().location()
+    return str(index.deltaLog().dataPath().toString()) if is_a(index, "TahoeFileIndex") else None
+
+
+def _attributes(expression: JavaObject) -> list[JavaObject]:
+    return items(expression.references().toSeq())
+
+
+def _frame(jvm: Jvm, plan: JavaObject) -> DataFrame:
+    return jvm.frame(jvm.root.org.apache.spark.sql.classic.Dataset.ofRows(jvm.session, plan))
+
+
+def _id(attribute: JavaObject) -> int:
+    return int(attribute.exprId().id())

@@ -1,0 +1,351 @@
+"""One merge's transaction on Delta's own classes: files to read, rows to write, one commit."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_pipelines.delta.deletion_vectors import (
+    VECTOR_COUNTS,
+    VECTOR_MEMBERS,
+    entries_of,
+    vectors_of,
+    with_whole_statistics,
+)
+from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
+from delta_pipelines.delta.merge_plan import MergePlan, true_literal
+from delta_pipelines.delta.signatures import Member, check_signatures
+from delta_pipelines.steps import Step
+
+FILE, ROW = "__dp_file", "__dp_row"
+"""Columns of a located target: the file's path as Spark writes it, and the row's place in it."""
+
+_DELTA = "org.apache.spark.sql.delta"
+_SESSION = "org.apache.spark.sql.SparkSession"
+_SEQ, _OPTION, _MAP = (
+    "scala.collection.immutable.Seq",
+    "scala.Option",
+    "scala.collection.immutable.Map",
+)
+_STRING = "java.lang.String"
+_TXN = f"{_DELTA}.OptimisticTransaction"
+_HELPER = f"{_DELTA}.commands.DMLWithDeletionVectorsHelper$"
+MERGE_MEMBERS = (
+    Member(f"{_DELTA}.DeltaLog", "startTransaction", (_OPTION, _OPTION)),
+    Member(_TXN, "filterFiles", (_SEQ, "boolean")),
+    Member(_TXN, "trackReadPredicates", (_SEQ, "boolean", "boolean")),
+    Member(_TXN, "trackFilesRead", (_SEQ,)),
+    Member(_TXN, "writeFiles", ("org.apache.spark.sql.Dataset",)),
+    Member(_TXN, "txnVersion", (_STRING,)),
+    Member(f"{_DELTA}.actions.SetTransaction", "<init>", (_STRING, "long", _OPTION)),
+    Member(_TXN, "registerSQLMetrics", (_SESSION, _MAP)),
+    Member(_TXN, "commitIfNeeded", (_SEQ, f"{_DELTA}.DeltaOperations$Operation", _MAP)),
+    Member(_HELPER, "generateCandidateFileMap", ("org.apache.hadoop.fs.Path", _SEQ)),
+    Member(_HELPER, "findFilesWithMatchingRows", (_TXN, _MAP, _SEQ)),
+    Member(_HELPER, "processUnmodifiedData", (_SESSION, _SEQ, f"{_DELTA}.Snapshot", "int")),
+    Member(
+        f"{_DELTA}.commands.MergeIntoCommand",
+        "buildTargetPlanWithFiles",
+        (_SESSION, _TXN, _SEQ, _SEQ),
+    ),
+    *VECTOR_MEMBERS,
+)
+"""What only the own executors call; where one differs, Delta's MERGE runs."""
+FEW_FILES = 8
+"""So many files are looked into without asking first which of them may hold matches."""
+_STATS_TEXT_LENGTH = 32
+"""Delta's default length of text in statistics that it makes anew."""
+
+
+@dataclass(frozen=True, eq=False)
+class Files:
+    """Files of the target at the transaction's snapshot.
+
+    Args:
+        added: Delta's `AddFile` of each, a Scala `Seq`.
+        whole: True when they carry all statistics that the log has.
+    """
+
+    added: JavaObject
+    whole: bool = False
+
+    def __len__(self) -> int:
+        return int(self.added.size())
+
+    @property
+    def size_bytes(self) -> int:
+        """Their size together."""
+        return sum(int(file.size()) for file in items(self.added))
+
+    @property
+    def rows(self) -> int | None:
+        """Their rows that are not deleted; None when a file has no statistics."""
+        counts = [optional(file.numLogicalRecords()) for file in items(self.added)]
+        return None if None in counts else sum(int(count) for count in counts)
+
+
+def missing_members(spark: SparkSession) -> str | None:
+    """Say which JVM member the own executors would miss; None when all are there."""
+    return check_signatures(spark, MERGE_MEMBERS)
+
+
+class MergeTransaction:
+    """A transaction for one merge.
+
+    Args:
+        jvm: The merge's session.
+        plan: The resolved merge.
+    """
+
+    def __init__(self, jvm: Jvm, plan: MergePlan) -> None:
+        self._jvm = jvm
+        self._plan = plan
+        self._command = plan.command
+        log = self._command.targetFileIndex().deltaLog()
+        self._txn = log.startTransaction(self._command.catalogTable(), jvm.none)
+        self._log = log
+        self._actions: list[JavaObject] = []
+        self._started = time.monotonic()
+        self.metrics: dict[str, int] = {}
+        """Delta's metrics of a merge, as far as they are known."""
+
+    @property
+    def has_deletion_vectors(self) -> bool:
+        """True when rows are deleted by deletion vectors."""
+        return bool(
+            self._command.shouldWritePersistentDeletionVectors(self._jvm.session, self._txn)
+        )
+
+    @property
+    def is_as_analysed(self) -> bool:
+        """True when the table is still defined as the merge was resolved against it."""
+        before, now = self._plan.metadata, self._txn.metadata()
+        return bool(
+            before.schemaString() == now.schemaString()
+            and before.partitionColumns().equals(now.partitionColumns())
+            and before.configuration().equals(now.configuration())
+            and self._plan.protocol.equals(self._txn.protocol())
+        )
+
+    def remember(self, application: str, number: int) -> bool:
+        """Have the table remember that an idempotent write was done, also when it changes nothing.
+
+        Args:
+            application: Who writes.
+            number: Which of its writes this is; they count up.
+
+        Returns:
+            False when the table remembers this one, or a later one, already.
+        """
+        if int(self._txn.txnVersion(application)) >= number:
+            return False
+        now = self._jvm.some(self._jvm.root.java.lang.Long.valueOf(int(time.time() * 1000)))
+        done = self._jvm.delta.actions.SetTransaction(application, number, now)
+        self._actions.append(done)
+        return True
+
+    def candidates(self, predicate: JavaObject | None) -> Files:
+        """The files that may hold matches; the transaction keeps track that they were read.
+
+        Args:
+            predicate: From `MergePlan.predicate`, sound for every match; None for nothing more
+                than ON says itself. Files on which a NOT MATCHED BY SOURCE clause can act are among
+                them anyway.
+        """
+        told = [
+            one
+            for one in items(self._command.getTargetOnlyPredicates(self._jvm.session))
+            if not one.references().isEmpty()
+        ]
+        told += [] if predicate is None else [predicate]
+        wanted = [told or [true_literal(self._jvm)]]
+        by_source = self._plan.by_source_predicate
+        wanted += [] if by_source is None else [[by_source]]
+        # A condition on the target leaves files out, and with them matches that would be double.
+        few = None if told else self._few_files()
+        if few is None:
+            found = [self._txn.filterFiles(self._jvm.sequence(one), True) for one in wanted]
+            return Files(found[0] if len(found) == 1 else self._united(found))
+        for predicates in wanted:
+            self._txn.trackReadPredicates(self._jvm.sequence(predicates), False, True)
+        self._txn.trackFilesRead(few.added)
+        return few
+
+    def _united(self, found: Sequence[JavaObject]) -> JavaObject:
+        by_path = {str(file.path()): file for files in found for file in items(files)}
+        return self._jvm.sequence(list(by_path.values()))
+
+    def _few_files(self) -> Files | None:
+        """All files of a small table; asking Delta costs several jobs."""
+        files = self._all_files()
+        return files if files is not None and len(files) <= FEW_FILES else None
+
+    def _all_files(self) -> Files | None:
+        """All files with their statistics, if the table's checksum lists them."""
+        checksum = optional(self._txn.snapshot().checksumOpt())
+        files = None if checksum is None else optional(checksum.allFiles())
+        return None if files is None else Files(files, whole=True)
+
+    def located(self, files: Files, *, by_row: bool) -> DataFrame:
+        """The target's rows in some files, with the attributes that the merge was resolved with.
+
+        Args:
+            files: From `candidates` or `touched`.
+            by_row: Tell each row's place too; only tables with deletion vectors have one.
+        """
+        plan = self._command.buildTargetPlanWithFiles(
+            self._jvm.session, self._txn, files.added, self._jvm.sequence([])
+        )
+        frame = _frame(self._jvm, plan)
+        places = [F.col("_metadata.file_path").alias(FILE)]
+        places += [F.col("_metadata.row_index").alias(ROW)] if by_row else []
+        return frame.select("*", *places)
+
+    def touched(self, candidates: Files, paths: Sequence[str]) -> Files:
+        """Some of the candidates, by their paths as `located` tells them."""
+        found = self._by_path(candidates, paths)
+        return Files(self._jvm.sequence(list(found.values())))
+
+    def _by_path(self, candidates: Files, paths: Sequence[str]) -> dict[str, JavaObject]:
+        helper, known = self._helper(candidates)
+        folder = self._log.dataPath()
+        return {path: helper.getTouchedFile(folder, path, known) for path in paths}
+
+    def _helper(self, candidates: Files) -> tuple[JavaObject, JavaObject]:
+        """Delta's helper for deletion vectors, and the candidates as it knows them by path."""
+        helper = self._jvm.object(f"{_DELTA}.commands.DMLWithDeletionVectorsHelper")
+        return helper, helper.generateCandidateFileMap(self._log.dataPath(), candidates.added)
+
+    def delete_rows(
+        self,
+        candidates: Files,
+        places: DataFrame,
+        known: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        """Mark rows as deleted by deletion vectors; a file without a row left is removed.
+
+        Args:
+            candidates: The files that were looked into.
+            places: Columns `FILE` and `ROW`, each row of the target once.
+            known: The same by file, when the driver knows it.
+        """
+        complete = candidates if candidates.whole else self._all_files() or candidates
+        helper, by_path = self._helper(complete)
+        whole = False
+        if known is not None:
+            files = self._by_path(complete, list(known))
+            vectors = vectors_of(self._jvm, self._txn, files, known)
+            whole = complete.whole and with_whole_statistics(list(files.values()))
+        else:
+            vectors = self._vectors_by_jobs(candidates, places)
+        touched = helper.findFilesWithMatchingRows(self._txn, by_path, vectors)
+        if whole:
+            actions, counts = entries_of(touched, int(time.time() * 1000))
+        else:
+            found = helper.processUnmodifiedData(
+                self._jvm.session, touched, self._txn.snapshot(), _STATS_TEXT_LENGTH
+            )
+            actions, told = items(found._1()), found._2()
+            counts = {name: int(told.apply(name)) for name in VECTOR_COUNTS}
+        self._actions += actions
+        removed = [file for file in items(touched) if file.isFullyReplaced()]
+        self.metrics |= {
+            "numTargetFilesRemoved": counts["numRemovedFiles"],
+            "numTargetBytesRemoved": sum(int(f.fileLogEntry().size()) for f in removed),
+            "numTargetDeletionVectorsAdded": counts["numDeletionVectorsAdded"],
+            "numTargetDeletionVectorsRemoved": counts["numDeletionVectorsRemoved"],
+            # The history counts these as added and as removed too.
+            "numTargetDeletionVectorsUpdated": counts["numDeletionVectorsUpdated"],
+        }
+
+    def _vectors_by_jobs(self, candidates: Files, places: DataFrame) -> JavaObject:
+        columns = [self._jvm.some(F.col(name)._jc) for name in (FILE, ROW)]
+        generator = self._jvm.object(f"{_DELTA}.commands.DeletionVectorBitmapGenerator")
+        return generator.buildRowIndexSetsForFilesMatchingCondition(
+            self._jvm.session,
+            self._txn,
+            True,
+            places._jdf,
+            candidates.added,
+            true_literal(self._jvm),
+            *columns,
+        )
+
+    def remove(self, files: Files) -> None:
+        """Remove files whose rows were written anew, or are not to be kept."""
+        now = int(time.time() * 1000)
+        self._actions += [file.removeWithTimestamp(now, True) for file in items(files.added)]
+        self.metrics |= {
+            "numTargetFilesRemoved": len(files),
+            "numTargetBytesRemoved": files.size_bytes,
+        }
+
+    def write(self, rows: DataFrame) -> None:
+        """Write rows into new files, by Delta's writer: constraints, statistics, column mapping."""
+        written = items(self._txn.writeFiles(rows._jdf))
+        self._actions += written
+        added = [action for action in written if class_name(action) == "AddFile"]
+        changes = [action for action in written if class_name(action) == "AddCDCFile"]
+        self.metrics |= {
+            "numTargetFilesAdded": len(added),
+            "numTargetBytesAdded": sum(int(file.size()) for file in added),
+            "numTargetChangeFilesAdded": len(changes),
+            "numTargetChangeFileBytes": sum(int(file.size()) for file in changes),
+        }
+
+    def commit(self, reached: Callable[[Step], None]) -> int | None:
+        """Land everything as one MERGE.
+
+        Args:
+            reached: Told of the commit and of what follows it.
+
+        Returns:
+            The version; None when there is nothing to commit.
+        """
+        self.metrics["executionTimeMs"] = int((time.monotonic() - self._started) * 1000)
+        known = self._command.metrics()
+        for name, value in self.metrics.items():
+            metric = optional(known.get(name))
+            if metric is not None:
+                metric.set(value)
+        self._txn.registerSQLMetrics(self._jvm.session, known)
+        told = self._jvm.object(f"{_DELTA}.DeltaOperations$MergePredicate")
+        clauses = [
+            self._jvm.sequence([told.apply(clause) for clause in items(listed)])
+            for listed in (
+                self._command.matchedClauses(),
+                self._command.notMatchedClauses(),
+                self._command.notMatchedBySourceClauses(),
+            )
+        ]
+        none = self._jvm.none
+        operation = self._jvm.type(f"{_DELTA}.DeltaOperations$Merge")(
+            self._jvm.some(self._command.condition()), none, none, none, *clauses
+        )
+        if self._actions:
+            reached(Step.COMMIT)
+        version = self._land(operation)
+        if version is not None:
+            reached(Step.RECACHE)
+            self._recache()
+        return version
+
+    def _land(self, operation: JavaObject) -> int | None:
+        version = self._txn.commitIfNeeded(
+            self._jvm.sequence(self._actions), operation, self._jvm.mapping({})
+        )
+        return int(version.get()) if version.isDefined() else None
+
+    def _recache(self) -> None:
+        try:
+            manager = self._jvm.session.sharedState().cacheManager()
+            manager.recacheByPlan(self._jvm.session, self._command.target())
+        except Py4JError:  # the commit stands, whatever becomes of a cache
+            self._jvm.session.catalog().clearCache()
+
+
+def _frame(jvm: Jvm, plan: JavaObject) -> DataFrame:
+    return jvm.frame(jvm.root.org.apache.spark.sql.classic.Dataset.ofRows(jvm.session, plan))

@@ -1,0 +1,115 @@
+"""Literal predicates: what a source's keys say about the files to read.
+
+Delta skips files by predicates on the target alone, and an equality between both sides is none. The
+keys of a fixed source are known, so it can be said as well in which ranges they are; every match is
+within them, whatever the clauses do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from delta_pipelines.delta.fixed_rows import FixedRows
+from delta_pipelines.delta.merge_parts import KeyPair
+from delta_pipelines.delta.merge_plan import MergePlan
+from delta_pipelines.merge.key_ranges import MAX_VALUES, Key, KeyRange, key_ranges
+
+FEWEST_FILES = 8
+"""A table of fewer files is read faster than looked through."""
+WORTH = 0.7
+"""The part of the files that may be left at most; above that, looking at them twice costs more."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownKeys:
+    """What is known of a fixed source's keys.
+
+    Args:
+        within: Key -> the ranges in which its values are.
+        unique: No two rows of the source can match one row of the target.
+    """
+
+    within: Sequence[tuple[KeyPair, Sequence[KeyRange]]] = ()
+    unique: bool = False
+
+    @property
+    def names(self) -> str:
+        """The keys' columns."""
+        return ", ".join(pair.name for pair, _ in self.within)
+
+
+@dataclass(frozen=True, eq=False)
+class Injection:
+    """A merge with literal predicates, or as it was.
+
+    Args:
+        plan: The merge to run.
+        note: What was added, as a sentence without a full stop; empty for nothing.
+    """
+
+    plan: MergePlan
+    note: str = ""
+
+
+def known_keys(plan: MergePlan, fixed: FixedRows | None) -> KnownKeys:
+    """Look at the keys of a fixed source; rows on the driver cost no Spark job.
+
+    Args:
+        plan: The resolved merge.
+        fixed: Its source's fixed rows; None when they are not fixed, and so not known.
+    """
+    pairs = plan.key_pairs if fixed is not None else []
+    if fixed is None or not pairs:
+        return KnownKeys()
+    try:
+        if fixed.count is None:
+            return KnownKeys(_between_ends(plan, pairs, fixed))
+        rows = plan.key_values(fixed.frame, pairs)
+    except (ValueError, OverflowError):
+        return KnownKeys()  # a date that Python does not know
+    matching = [row for row in rows if None not in row]
+    return KnownKeys(_within(plan, pairs, rows), len(set(matching)) == len(matching))
+
+
+def inject(plan: MergePlan, keys: KnownKeys) -> Injection:
+    """Add to ON in which ranges the source's keys are, if that leaves out enough files.
+
+    Args:
+        plan: The resolved merge.
+        keys: From `known_keys`.
+    """
+    files = plan.files
+    if not keys.within or files < FEWEST_FILES:
+        return Injection(plan)
+    predicate = plan.predicate(keys.within)
+    left = plan.candidates(predicate)
+    if left > WORTH * files:
+        return Injection(plan)
+    note = f"the source's values of {keys.names} leave {left} of {files} files to look into"
+    return Injection(plan.with_predicate(predicate), note)
+
+
+def _between_ends(
+    plan: MergePlan, pairs: list[KeyPair], fixed: FixedRows
+) -> list[tuple[KeyPair, list[KeyRange]]]:
+    ends = plan.key_ends(fixed.frame, pairs)
+    return [
+        (pair, [KeyRange(low, high)])
+        for pair, (low, high) in zip(pairs, ends, strict=True)
+        if low is not None
+    ]
+
+
+def _within(
+    plan: MergePlan, pairs: list[KeyPair], rows: list[tuple[Any, ...]]
+) -> list[tuple[KeyPair, list[KeyRange]]]:
+    found = []
+    for index, pair in enumerate(pairs):
+        values: set[Key] = {row[index] for row in rows if row[index] is not None}
+        if plan.is_partition_column(pair) and len(values) <= MAX_VALUES:
+            ranges = [KeyRange(value, value) for value in sorted(values)]
+        else:
+            ranges = key_ranges(list(values))
+        if ranges:
+            found.append((pair, ranges))
+    return found

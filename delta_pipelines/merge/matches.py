@@ -1,0 +1,163 @@
+"""Which rows match and what happens to each, as the own executors find and count it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from delta_pipelines.delta.fixed_rows import FixedRows
+from delta_pipelines.delta.merge_parts import PlannedClause
+from delta_pipelines.delta.merge_transaction import FILE, ROW
+from delta_pipelines.merge.failures import ambiguous_matches
+
+PAIR, DO = "__dp_pair", "__dp_do"
+KIND, FEED = "__dp_kind", "_change_type"
+"""Which kind of change a row tells of; the second is Delta's name, which a source may have too."""
+NOTHING = -1
+"""A row that matches and that no clause acts on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """Which rows of the target match which of the source, and what happens to them.
+
+    Args:
+        pairs: File and place of a target's row, number of the source's row, number of the clause.
+        sources: How many rows of the source match.
+        count: How many pairs there are.
+        by_clause: Clause -> rows that it acts on.
+        places: File -> the rows that change, by their place; None when only a query tells.
+    """
+
+    pairs: FixedRows | None
+    sources: int
+    count: int
+    by_clause: dict[int, int]
+    places: Mapping[str, Sequence[int]] | None = None
+
+    @property
+    def changed(self) -> int:
+        """How many rows of the target a clause acts on."""
+        return sum(self.by_clause.values())
+
+    @property
+    def acting(self) -> DataFrame | None:
+        """Those of the pairs on which a clause acts; None when there is none."""
+        if self.pairs is None or not self.by_clause:
+            return None
+        return self.pairs.frame.where(F.col(DO) != NOTHING)
+
+
+def deletes_alone(matched: Sequence[PlannedClause]) -> bool:
+    """True when the only matched clause deletes whatever matches, however often it does."""
+    return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
+
+
+def counted(
+    pairs: FixedRows,
+    clauses: int,
+    target: str,
+    *,
+    unique: bool,
+    only_deletes: bool,
+    few: Sequence[Row] | None = None,
+) -> Matches:
+    """Count pairs, and refuse several rows of the source for one of the target.
+
+    Args:
+        pairs: As in `Matches`.
+        clauses: How many there are that act on rows of the target.
+        target: Name for messages.
+        unique: No row of the target can match twice.
+        only_deletes: The one matched clause deletes whatever matches, however often it does.
+        few: All pairs, where they are few enough for the driver.
+
+    Raises:
+        AmbiguousMatchError: Several source rows match one target row, and not all just delete it.
+    """
+    may_double = only_deletes or not clauses
+    if few is not None:
+        return _counted_here(pairs, few, target, may_double=may_double)
+    frame = pairs.frame
+    if not unique and not may_double:
+        doubled = frame.groupBy(FILE, ROW).count().where("count > 1")
+        if not doubled.isEmpty():
+            raise ambiguous_matches(target)
+    numbers = range(clauses)
+    found = [F.count_if(F.col(DO) == number) for number in numbers]
+    if only_deletes and not unique:
+        found[0] = F.count_distinct(F.when(F.col(DO) == 0, F.struct(FILE, ROW)))
+    told = frame.agg(F.count_distinct(PAIR), F.count("*"), *found).collect()[0]
+    sources, count, *rows = told
+    return Matches(pairs, sources, count, {n: rows[n] for n in numbers if rows[n]})
+
+
+def _counted_here(
+    pairs: FixedRows, few: Sequence[Row], target: str, *, may_double: bool
+) -> Matches:
+    """The same of pairs that are on the driver."""
+    rows = [tuple(row) for row in few]
+    places = {(file, place) for file, place, _, _ in rows}
+    if not may_double and len(places) < len(rows):
+        raise ambiguous_matches(target)
+    acting = {(file, place, do) for file, place, _, do in rows if do != NOTHING}
+    by_clause = Counter(do for _, _, do in acting)
+    by_file: dict[str, list[int]] = {}
+    for file, place, _ in sorted(acting):
+        by_file.setdefault(file, []).append(place)
+    sources = {pair for _, _, pair, _ in rows} - {None}
+    return Matches(pairs, len(sources), len(rows), dict(by_clause), by_file)
+
+
+def row_metrics(
+    changed: Mapping[str, int], matched: Mapping[str, int], inserted: int, copied: int
+) -> dict[str, int]:
+    """Rows of a merge by the names of Delta's metrics.
+
+    Args:
+        changed: Rows of the target that were changed, by `update` and `delete`.
+        matched: Those among them that matched.
+        inserted: New rows.
+        copied: Rows that were written anew as they are.
+    """
+    return {
+        "numTargetRowsInserted": inserted,
+        "numTargetRowsUpdated": changed["update"],
+        "numTargetRowsMatchedUpdated": matched["update"],
+        "numTargetRowsNotMatchedBySourceUpdated": changed["update"] - matched["update"],
+        "numTargetRowsDeleted": changed["delete"],
+        "numTargetRowsMatchedDeleted": matched["delete"],
+        "numTargetRowsNotMatchedBySourceDeleted": changed["delete"] - matched["delete"],
+        "numTargetRowsCopied": copied,
+        "numOutputRows": inserted + changed["update"] + copied,
+    }
+
+
+def repeated(rows: DataFrame, kinds: Column) -> DataFrame:
+    """Each row once per kind of change; NULL is the row in the table's own files."""
+    return rows.withColumn(KIND, F.explode(kinds.cast("array<string>")))
+
+
+def first_acting(
+    clauses: list[PlannedClause],
+    unchanged: Mapping[int, Column] | None = None,
+    *,
+    begin: int = 0,
+) -> Column:
+    """The number of the first clause that acts, `NOTHING` for none.
+
+    Args:
+        clauses: All of a kind.
+        unchanged: Number of a clause -> when it leaves the row alone; no later one acts then.
+        begin: Number of the first clause.
+    """
+    does = F.when(F.lit(False), F.lit(NOTHING))
+    for number, clause in enumerate(clauses, begin):
+        acts = F.lit(True) if clause.condition is None else clause.condition
+        chosen = F.lit(number)
+        if unchanged and number in unchanged:
+            chosen = F.when(unchanged[number], F.lit(NOTHING)).otherwise(chosen)
+        does = does.when(acts, chosen)
+    return does.otherwise(F.lit(NOTHING))

@@ -1,0 +1,274 @@
+"""`MergeSource`: the source of one merge, fixed if need be, and fixed again when it gets lost."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_pipelines.delta.fixed_rows import (
+    FixedRows,
+    RowsFailure,
+    checkpoint_rows,
+    columns_at,
+    is_cheap,
+    plan_text,
+    rows_failure,
+    rows_on_driver,
+    with_hints_of,
+)
+from delta_pipelines.delta.source_facts import gather_source_facts
+from delta_pipelines.errors import MergeError
+from delta_pipelines.merge.failures import SPARK_FAILURES
+from delta_pipelines.merge.source import MaterializeSourceReason, should_materialize_source
+
+log = logging.getLogger(__name__)
+
+MODE = "spark.databricks.delta.merge.materializeSource"
+MAX_ATTEMPTS = f"{MODE}.maxAttempts"
+LEVELS = (
+    (f"{MODE}.rddStorageLevel", "DISK_ONLY"),
+    (f"{MODE}.rddStorageLevelFirstRetry", "DISK_ONLY_2"),
+    (f"{MODE}.rddStorageLevelRetry", "DISK_ONLY_3"),
+)
+"""Delta's settings for the storage level of the first, the second and every further attempt."""
+INSERT_ONLY = "spark.databricks.delta.merge.optimizeInsertOnlyMerge.enabled"
+DRIVER_ROWS = "spark.delta_pipelines.merge.driverRows"
+DRIVER_BYTES = "spark.delta_pipelines.merge.driverBytes"
+SOURCE_ROW = "__dp_source_row"
+"""A number in every fixed row, so that the own executors can tell rows apart."""
+_FEW_ROWS, _FEW_BYTES, _ATTEMPTS = 10_000, 16 * 1024 * 1024, 4
+_LOST = "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY"
+
+T = TypeVar("T")
+
+
+class SourceNotPreparedError(MergeError, RuntimeError):
+    """The source was asked for before it was prepared, or after its merge had ended."""
+
+
+@dataclass(frozen=True)
+class SourceFailure:
+    """A failure of a materialised source, kept for the result and the log.
+
+    Args:
+        kind: Lost block or no space.
+        attempt: The attempt that failed, from 1.
+        storage_level: The level at which it was kept.
+    """
+
+    kind: RowsFailure
+    attempt: int
+    storage_level: str
+
+
+class MergeSource:
+    """The source of one merge.
+
+    Few rows are brought to the driver, where nothing can lose them; more are kept in a local
+    checkpoint, and when a block of exactly that one gets lost, the whole merge runs again with more
+    copies of each block. Whatever happens, the checkpoint is freed when the merge has ended.
+
+    Args:
+        spark: The merge's session; its settings say what is materialised, how, and how often.
+        target: Name for messages.
+
+    Source of the rules: Delta 4.4.0, `MergeIntoMaterializeSource`; rows on the driver are ours
+    (`spark.delta_pipelines.merge.driverRows`, 10,000, and `.driverBytes`, 16 MiB; 0 for never).
+
+    Example:
+        >>> source = MergeSource(spark, "air.airports")
+        >>> def merge():
+        ...     source.prepare_source_df_and_return_materialize_reason(rows, insert_only=False)
+        ...     return source.get_source_df().count()
+        >>> source.run_with_materialized_source_lost_retries(merge)
+        3
+    """
+
+    def __init__(self, spark: SparkSession, target: str = "") -> None:
+        self.attempt = 0
+        """The current attempt, from 1; 0 when no retries were asked for."""
+        self.failures: list[SourceFailure] = []
+        self._spark = spark
+        self._target = target
+        self._frame: DataFrame | None = None
+        self._fixed: FixedRows | None = None
+        self._level: str | None = None
+        """The level of a checkpoint that is made now or is there."""
+        self._prepared_for: tuple[frozenset[int] | None, bool] = (frozenset(), False)
+        """Which columns were asked for, and whether the rows were to be fixed and numbered."""
+
+    @property
+    def is_prepared(self) -> bool:
+        """True between preparing and the end of the attempt."""
+        return self._frame is not None
+
+    def serves(self, referenced_columns: Sequence[int] | None, *, always: bool) -> bool:
+        """True when it is prepared so that a merge which asks for this can use it.
+
+        Args:
+            referenced_columns: As for preparing.
+            always: As for preparing.
+        """
+        if self._frame is None:
+            return False
+        columns, fixed = self._prepared_for
+        if fixed != always:  # a numbered source has a column more
+            return False
+        if columns is None or self._fixed is None:
+            return True
+        return referenced_columns is not None and columns.issuperset(referenced_columns)
+
+    @property
+    def fixed(self) -> FixedRows | None:
+        """The fixed rows; None when the source is read as it is, or is not prepared."""
+        return self._fixed
+
+    def prepare_source_df_and_return_materialize_reason(
+        self,
+        source: DataFrame,
+        referenced_columns: Sequence[int] | None = None,
+        *,
+        insert_only: bool,
+        in_transaction: bool = False,
+        always: bool = False,
+    ) -> MaterializeSourceReason:
+        """Decide whether the source has to be fixed, and do so.
+
+        Args:
+            source: The rows to merge, with their alias.
+            referenced_columns: Positions of the columns that the merge reads; None for all.
+            insert_only: The merge has insert clauses only.
+            in_transaction: The source has to be read inside the merge's transaction, so that only
+                Delta itself may fix it.
+            always: Fix it whatever the decision, and number its rows (`SOURCE_ROW`): an executor
+                that is not Delta's reads it more than once outside of Delta's transaction.
+
+        Returns:
+            Why it was or was not materialised.
+        """
+        wanted = None if referenced_columns is None else frozenset(referenced_columns)
+        self._prepared_for = (wanted, always)
+        materialize, reason = self._decide(source, insert_only)
+        if in_transaction or not (materialize or always):
+            self._frame = source
+            return reason
+        query = (
+            source
+            if referenced_columns is None
+            else columns_at(self._spark, source, referenced_columns)
+        )
+        log.debug("Materializing MERGE with pruned columns [%s].", ", ".join(query.columns))
+        if always:
+            query = query.withColumn(SOURCE_ROW, F.monotonically_increasing_id())
+        self._level = self._storage_level()
+        self._fixed = self._on_driver(query) or self._checkpointed(query, self._level)
+        self._frame = with_hints_of(self._spark, source, self._fixed)
+        if log.isEnabledFor(logging.DEBUG):  # the text takes a planning of its own
+            log.debug("Materialized MERGE source plan:\n%s", plan_text(self._frame))
+        return reason
+
+    def get_source_df(self) -> DataFrame:
+        """The prepared source.
+
+        Raises:
+            SourceNotPreparedError: It was not prepared, or its merge has ended.
+        """
+        if self._frame is None:
+            raise SourceNotPreparedError(
+                "sourceDF was not initialized! Call "
+                "prepareSourceDFAndReturnMaterializeReason before.",
+                dataset=self._target or None,
+            )
+        return self._frame
+
+    def run_with_materialized_source_lost_retries(self, run: Callable[[], T]) -> T:
+        """Run a merge, again from its beginning while blocks of its source get lost.
+
+        Args:
+            run: Prepares the source and merges it.
+
+        Raises:
+            MergeError: Blocks were lost in every attempt; Delta's error class is in its message.
+        """
+        attempts = int(str(self._spark.conf.get(MAX_ATTEMPTS, str(_ATTEMPTS))))
+        self.attempt = 1
+        while True:
+            try:
+                return run()
+            except SPARK_FAILURES as exc:
+                if self._noted(exc) is not RowsFailure.LOST_BLOCK:
+                    raise
+                if self.attempt >= attempts:
+                    raise MergeError(
+                        f"[{_LOST}] the materialized source lost blocks in each of {self.attempt} "
+                        "attempts, because executors ended; nothing was written. Keep them alive, "
+                        f"or allow more copies of a block with {LEVELS[2][0]}.",
+                        dataset=self._target or None,
+                        transient=True,
+                    ) from exc
+                log.info(
+                    "Retrying MERGE with materialized source. Attempt %d failed.", self.attempt
+                )
+                self.attempt += 1
+            finally:
+                self.release()
+
+    def release(self) -> None:
+        """Free what was kept; the source has to be prepared again."""
+        fixed, self._fixed, self._frame, self._level = self._fixed, None, None, None
+        if fixed is None:
+            return
+        try:
+            fixed.free()
+        except Py4JError:
+            log.debug("The checkpoint of a merge's source was not freed", exc_info=True)
+
+    def _noted(self, exc: BaseException) -> RowsFailure:
+        """Recognise and record a failure of the source."""
+        kind = RowsFailure.OTHER if self._level is None else rows_failure(exc, self._fixed)
+        if kind is not RowsFailure.OTHER and self._level is not None:
+            self.failures.append(SourceFailure(kind, self.attempt, self._level))
+        if kind is RowsFailure.LOST_BLOCK:
+            log.warning(
+                "Materialized MERGE source RDD block lost. MERGE needs to be restarted. "
+                "This was attempt number %d.",
+                self.attempt,
+            )
+        elif kind is RowsFailure.OUT_OF_DISK:
+            log.error(
+                "No space left on a disk while the MERGE source was materialized at level %s, in "
+                "attempt %d.",
+                self._level,
+                self.attempt,
+            )
+        return kind
+
+    def _decide(self, source: DataFrame, insert_only: bool) -> tuple[bool, MaterializeSourceReason]:
+        mode = str(self._spark.conf.get(MODE, "auto"))
+        optimized = str(self._spark.conf.get(INSERT_ONLY, "true")).lower() == "true"
+        try:
+            facts = gather_source_facts(self._spark, source)
+        except Py4JError:
+            log.debug("The plan of the source cannot be examined", exc_info=True)
+            return True, MaterializeSourceReason.UNKNOWN
+        return should_materialize_source(mode, facts, insert_only and optimized)
+
+    def _storage_level(self) -> str:
+        key, default = LEVELS[min(max(self.attempt, 1), len(LEVELS)) - 1]
+        return str(self._spark.conf.get(key, default))
+
+    def _on_driver(self, query: DataFrame) -> FixedRows | None:
+        rows = int(str(self._spark.conf.get(DRIVER_ROWS, str(_FEW_ROWS))))
+        size = int(str(self._spark.conf.get(DRIVER_BYTES, str(_FEW_BYTES))))
+        if rows <= 0 or not is_cheap(query):
+            return None
+        return rows_on_driver(self._spark, query, max_rows=rows, max_bytes=size)
+
+    def _checkpointed(self, query: DataFrame, level: str) -> FixedRows:
+        fixed = checkpoint_rows(self._spark, query, level)
+        self._fixed = fixed  # from here on it is freed, whatever happens
+        return fixed

@@ -1,0 +1,53 @@
+"""Disjoint ranges hold every key, and nothing between them is a key."""
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_pipelines.merge.key_ranges import KeyRange, key_ranges
+
+numbers = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=60)
+days = st.lists(st.dates(), max_size=40)
+amounts = st.lists(st.decimals(-(10**9), 10**9, places=2), max_size=40)
+texts = st.lists(st.text(), max_size=40)
+
+
+@given(st.one_of(numbers, days, amounts, texts), st.integers(1, 6))
+def test_every_value_is_in_one_of_few_rising_ranges(values, most):
+    ranges = key_ranges(values, max_ranges=most)
+    assert len(ranges) <= most
+    assert (not ranges) == (not values)
+    for value in values:
+        assert sum(r.low <= value <= r.high for r in ranges) == 1
+    ends = [end for r in ranges for end in (r.low, r.high)]
+    assert ends == sorted(ends)
+    assert all(end in values for end in ends)
+
+
+@pytest.mark.parametrize(
+    ("values", "most", "expected"),
+    [
+        ([], 4, []),
+        ([7], 4, [(7, 7)]),
+        ([5, 6, 7], 4, [(5, 7)]),
+        ([1, 2, 3, 900, 901], 4, [(1, 3), (900, 901)]),
+        ([1, 2, 3, 900, 901, 5000], 2, [(1, 901), (5000, 5000)]),
+        ([1, 900], 1, [(1, 900)]),
+        (["b", "a", "z"], 4, [("a", "z")]),
+        (
+            [date(2020, 1, 1), date(2024, 1, 1)],
+            4,
+            [(date(2020, 1, 1),) * 2, (date(2024, 1, 1),) * 2],
+        ),
+        (
+            [Decimal("1.5"), Decimal("1.6"), Decimal(90)],
+            4,
+            [(Decimal("1.5"), Decimal("1.6")), (Decimal(90), Decimal(90))],
+        ),
+    ],
+)
+def test_ranges_are_cut_at_the_widest_gaps(values, most, expected):
+    assert key_ranges(values, max_ranges=most) == [KeyRange(*ends) for ends in expected]

@@ -1,0 +1,357 @@
+"""The own executors: chosen when they can, and then like Delta's MERGE to the last metric."""
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_pipelines.errors import MergeError
+from delta_pipelines.merge import merge_into
+from delta_pipelines.merge.prepared import DRIVER_ROWS
+from delta_pipelines.steps import Step, observing
+from delta_pipelines_tests.spark.merge.oracle import (
+    CHANGED,
+    DV,
+    EXECUTED,
+    LAYOUTS,
+    PLAIN,
+    WORK,
+    When,
+    by_source_delete,
+    by_source_update,
+    check_log,
+    commit_info,
+    counts,
+    create,
+    delete,
+    insert,
+    last_version,
+    read,
+    run_both,
+    update,
+)
+
+NATIVE_FEEDS = tuple(
+    (case, layout)
+    for case in ("delete", "delete and insert")
+    for layout in ("plain", "partitioned")
+)
+"""Unconditional deletes on copy-on-write tables, whose matches may be double."""
+COLUMNS = "id INT, v STRING, n INT"
+ROWS = [(number, f"v{number}", number * 10) for number in range(40)]
+UPSERT = [update(), insert()]
+CASES: dict[str, list[When]] = {
+    "upsert": UPSERT,
+    "update some": [update(n="s.n")],
+    "update by both": [update(v="concat(t.v, s.v)", n="t.n + s.n"), insert(id="s.id", v="s.v")],
+    "update if": [update("s.n > t.n"), insert("s.n > 0")],
+    "update or": [update("s.n % 2 = 0", n="-1"), update("t.n > 100", n="s.n"), delete()],
+    "delete": [delete()],
+    "delete if": [delete("s.n % 3 = 0"), update(v="s.v")],
+    "one delete if": [delete("s.n % 3 = 0")],
+    "delete and insert": [delete(), insert()],
+    "insert": [insert()],
+    "insert if": [insert("s.n > 99", id="s.id", v="'big'"), insert("s.n > 5", id="s.id")],
+    "never": [update("s.n < -5"), insert("s.n < -5")],
+    "mirror": [update(), insert(), by_source_delete()],
+    "by source": [
+        by_source_update("t.n = 0", v="'first'"),
+        by_source_delete("t.id > 35"),
+        by_source_update("t.id = 20", v="NULL", n="t.n + 1"),
+    ],
+    "all kinds": [
+        delete("s.n = 3"),
+        update("t.id < 5", v="concat(t.v, s.v)"),
+        insert("s.n > 99"),
+        by_source_update("t.id % 10 = 1", id="0", v="''", n="-1"),
+    ],
+}
+
+
+def everything(
+    cases: dict[str, list[When]], shift: int = 0, *, daily: Collection[str] = ()
+) -> list[object]:
+    """Each case in one layout after the other; in the two others on demand.
+
+    Args:
+        cases: By name.
+        shift: Begins with another layout.
+        daily: The cases that are not on demand in all layouts; all when empty.
+    """
+
+    def on_demand(case: str, number: int, place: int) -> bool:
+        return number % len(LAYOUTS) != place or bool(daily and case not in daily)
+
+    return [
+        pytest.param(case, layout, marks=pytest.mark.soak if on_demand(case, number, place) else ())
+        for number, case in enumerate(cases, shift)
+        for place, layout in enumerate(LAYOUTS)
+    ]
+
+
+def changes(spark: SparkSession) -> DataFrame:
+    rows = [(3, "a", 7), (4, "b", 400), (17, "c", 3), (39, "d", 0), (100, "e", 100), (101, "f", 6)]
+    return spark.createDataFrame([*rows, (None, "g", 1)], COLUMNS)
+
+
+def by_own(spark, path, source, clauses, on="t.id = s.id"):
+    """Held against Delta; and it was an own executor that did it."""
+    before = EXECUTED["native"]
+    result = run_both(spark, path, source, on, clauses)
+    assert EXECUTED["native"] == before
+    return result
+
+
+@pytest.mark.parametrize(("case", "layout"), everything(CASES))
+def test_every_case_is_as_by_delta(spark, tmp_path, layout, case):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
+    by_own(spark, path, lambda: changes(spark), CASES[case])
+
+
+@pytest.mark.parametrize(
+    ("case", "layout"),
+    [("upsert", DV), ("upsert", PLAIN), ("update by both", DV), ("delete and insert", PLAIN)],
+)
+def test_a_source_too_large_to_be_broadcast(spark, tmp_path, layout, case, monkeypatch):
+    """Neither kept on the driver nor broadcast: both sides of the joins are shuffled."""
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
+    monkeypatch.setattr("delta_pipelines.merge.own._BROADCAST_BYTES", 0)
+    monkeypatch.setattr("delta_pipelines.merge.prepared._FEW_ROWS", 0)
+    before = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        by_own(spark, path, lambda: changes(spark), CASES[case])
+    finally:
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
+
+
+@pytest.mark.parametrize("layout", [PLAIN, DV])
+def test_one_merge_after_another(spark, tmp_path, layout):
+    """Files with deletion vectors already, files that lose all their rows, rows that come again."""
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=3)
+    steps = [
+        (range(0, 10), UPSERT),
+        (range(5, 15), [delete(), insert()]),
+        (range(0, 40), [delete("s.id % 2 = 0"), update(n="t.n + 1"), insert()]),
+        (range(0, 40), [delete()]),
+        (range(0, 5), UPSERT),
+    ]
+    for ids, clauses in steps:
+        rows = [(number, "new", number) for number in ids]
+        merge = merge_into(
+            spark, path, spark.createDataFrame(rows, COLUMNS), "t.id = s.id", executor="classic"
+        )
+        theirs = f"{path}_{last_version(path)}"
+        spark.sql(f"CREATE TABLE delta.`{theirs}` SHALLOW CLONE delta.`{path}`")
+        spark.createDataFrame(rows, COLUMNS).createOrReplaceTempView("oracle_source")
+        whens = " ".join(clause.sql for clause in clauses)
+        spark.sql(f"MERGE INTO delta.`{theirs}` t USING oracle_source s ON t.id = s.id {whens}")
+        for clause in clauses:
+            merge = clause.add(merge)
+        result = merge.execute()
+        assert result.executor == "classic"
+        assert read(spark, path) == read(spark, theirs)
+        told = counts(commit_info(theirs, last_version(theirs))["operationMetrics"])
+        same = told.keys() - set(WORK)
+        assert {name: result.metrics[name] for name in same} == {name: told[name] for name in same}
+        check_log(spark, path)
+
+
+@pytest.mark.parametrize("layout", [PLAIN, DV])
+def test_an_unconditional_delete_takes_several_source_rows(spark, tmp_path, layout):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=2)
+    rows = [(3, "a", 1), (3, "b", 2), (4, "c", 3), (50, "d", 4)]
+    by_own(spark, path, lambda: spark.createDataFrame(rows, COLUMNS), [delete(), insert()])
+
+
+@pytest.mark.parametrize("layout", [PLAIN, DV])
+@pytest.mark.parametrize("rows", ["0", "10000"])
+def test_several_source_rows_for_one_are_refused_with_samples(spark, tmp_path, layout, rows):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout)
+    source = spark.createDataFrame([(3, "a", 1), (3, "b", 2), (9, "c", 3)], COLUMNS)
+    own = spark.newSession()
+    own.conf.set(DRIVER_ROWS, rows)
+    merge = merge_into(own, path, source, "t.id = s.id", executor="classic")
+    with pytest.raises(MergeError) as told:
+        merge.when_matched_update_all("s.v = 'a'").execute()
+    assert "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in str(told.value)
+    assert re.search(r"occur more than once: .*3", str(told.value))
+    assert last_version(path) == 0
+
+
+@pytest.mark.parametrize("layout", [PLAIN, DV])
+def test_several_target_rows_for_one_are_all_changed(spark, tmp_path, layout):
+    rows = [(n % 5, f"v{n}", n) for n in range(20)]
+    path = create(spark, tmp_path / "t", COLUMNS, rows, layout, files=3)
+    source = lambda: spark.createDataFrame([(1, "a", 1), (2, "b", 2), (9, "c", 9)], COLUMNS)  # noqa: E731
+    by_own(spark, path, source, UPSERT)
+
+
+@pytest.mark.parametrize("layout", [PLAIN, DV])
+def test_keys_of_several_columns_with_nulls(spark, tmp_path, layout):
+    rows = [(1, "a", 1), (1, None, 2), (None, "a", 3), (2, "b", 4)]
+    path = create(spark, tmp_path / "t", COLUMNS, rows, layout)
+
+    def source():
+        return spark.createDataFrame(
+            [(1, "a", 10), (1, None, 20), (None, "a", 30), (2, "c", 40)], COLUMNS
+        )
+
+    by_own(spark, path, source, UPSERT, on="t.id = s.id AND t.v <=> s.v")
+
+
+@pytest.mark.parametrize("layout", [PLAIN, DV])
+def test_columns_with_odd_names_under_column_mapping(spark, tmp_path, layout):
+    path = str(tmp_path / "t")
+    vectors = str(layout == DV).lower()
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (`the id` INT, `a.b` STRING, n INT) USING delta "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
+        f"'delta.enableDeletionVectors' = '{vectors}')"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, 'x', 1), (2, 'y', 2)")
+
+    def source():
+        return spark.createDataFrame(
+            [(2, "z", 3), (3, "w", 4)], "`the id` INT, `a.b` STRING, n INT"
+        )
+
+    by_own(spark, path, source, UPSERT, on="t.`the id` = s.`the id`")
+
+
+def test_a_constraint_that_is_broken_leaves_the_table(spark, tmp_path):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
+    spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT small CHECK (n < 1000)")
+    before, version = read(spark, path), last_version(path)
+    source = spark.createDataFrame([(3, "a", 5000)], COLUMNS)
+    merge = merge_into(spark, path, source, "t.id = s.id", executor="classic")
+    with pytest.raises(MergeError, match="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"):
+        merge.when_matched_update_all().execute()
+    assert (read(spark, path), last_version(path)) == (before, version)
+
+
+def test_a_cache_of_the_target_shows_the_merge(spark, tmp_path):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
+    cached = spark.read.format("delta").load(path).cache()
+    assert cached.count() == 40
+    merge = merge_into(spark, path, changes(spark), "t.id = s.id", executor="classic")
+    merge.when_matched_delete().execute()
+    assert spark.read.format("delta").load(path).count() == 36
+    cached.unpersist()
+
+
+@pytest.mark.parametrize(
+    ("other", "layout"),
+    [("append", DV), ("delete", PLAIN), ("update", DV), ("optimize", PLAIN), ("property", DV)],
+)
+def test_a_writer_in_between_is_a_conflict_and_the_merge_runs_again(
+    spark, tmp_path, monkeypatch, layout, other
+):
+    from delta_pipelines.merge.own import OwnMerge
+
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=2)
+    statements = {
+        "optimize": f"OPTIMIZE delta.`{path}`",
+        "property": f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('a' = 'b')",
+        "append": f"INSERT INTO delta.`{path}` VALUES (500, 'late', 1)",
+        "delete": f"DELETE FROM delta.`{path}` WHERE id = 3",
+        "update": f"UPDATE delta.`{path}` SET v = 'late' WHERE id = 5",
+    }
+    write, done = OwnMerge._write, []
+
+    def late(self, candidates, matches, count):
+        if not done:
+            done.append(spark.sql(statements[other]).collect())
+        return write(self, candidates, matches, count)
+
+    monkeypatch.setattr(OwnMerge, "_write", late)
+    merge = merge_into(spark, path, changes(spark), "t.id = s.id", executor="classic")
+    result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (result.executor, result.attempts, result.version) == ("classic", 2, 2)
+    rows = {row[0]: row[1] for row in read(spark, path)}
+    assert rows[3] == "a"
+    assert rows[5] == ("late" if other == "update" else "v5")
+    assert (500 in rows) == (other == "append")
+    check_log(spark, path)
+
+
+def feed(spark, path):
+    """What the last commit tells the change data feed."""
+    version = last_version(path)
+    options = {"readChangeFeed": "true", "startingVersion": version, "endingVersion": version}
+    frame = spark.read.format("delta").options(**options).load(path)
+    return sorted(map(str, frame.drop("_commit_timestamp").collect()))
+
+
+FEEDS = ("upsert", "update or", "delete", "insert if", "mirror", "all kinds", "by source")
+
+
+@pytest.mark.parametrize(("case", "layout"), everything(CASES, 1, daily=FEEDS))
+def test_the_change_data_feed_is_deltas(spark, tmp_path, layout, case):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4, feed=True)
+    run = run_both if (case, layout) in NATIVE_FEEDS else by_own
+    run(spark, path, lambda: changes(spark), on="t.id = s.id", clauses=CASES[case])
+    if last_version(f"{path}_by_sql") > 0:
+        assert feed(spark, f"{path}_own") == feed(spark, f"{path}_by_sql")
+
+
+@pytest.mark.parametrize("layout", [PLAIN, DV])
+def test_what_is_unchanged_is_skipped(spark, tmp_path, layout):
+    """Held against Delta's merge of a source without the rows that would change nothing."""
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
+    theirs = create(spark, tmp_path / "theirs", COLUMNS, ROWS, layout, files=4)
+    same = [(3, "v3", 30), (17, "v17", 170)]
+    new = [(4, "b", 400), (5, None, 50), (100, "e", 100)]
+
+    def merge(rows, target, skip):
+        source = spark.createDataFrame(rows, COLUMNS)
+        started = merge_into(spark, target, source, "t.id = s.id", executor="classic")
+        # The delete must not get the rows that the update leaves alone.
+        updated = started.when_matched_update_all("t.id <> 33", skip_unchanged=skip)
+        return updated.when_matched_delete().when_not_matched_insert_all().execute()
+
+    merge([*new, (33, "gone", 0)], theirs, False)
+    result = merge([*same, *new, (33, "v33", 330)], path, True)
+    assert (result.executor, result.version) == ("classic", 1)
+    assert read(spark, path) == read(spark, theirs)
+    told = {name: result.metrics[f"numTargetRows{name}"] for name in CHANGED}
+    assert told == {"Inserted": 1, "Updated": 2, "Deleted": 1}
+    again = merge([*same, *new], path, True)
+    assert (again.executor, again.version, last_version(path)) == ("classic", None, 1)
+    assert not any(again.metrics[f"numTargetRows{name}"] for name in CHANGED)
+
+
+def test_values_that_cannot_be_compared_count_as_changed(spark, tmp_path):
+    path = str(tmp_path / "t")
+    rows = spark.sql("SELECT 1 AS id, map('a', 1) AS m")
+    rows.write.format("delta").save(path)
+    merge = merge_into(spark, path, rows, "t.id = s.id", executor="classic")
+    result = merge.when_matched_update_all(skip_unchanged=True).execute()
+    assert (result.executor, result.metrics["numTargetRowsUpdated"]) == ("classic", 1)
+    assert "skip_unchanged has no effect: values of m map<string,int>" in result.executor_reason
+
+
+def test_it_is_one_commit_that_says_merge(spark, tmp_path):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
+    steps = []
+    with observing(lambda step, _: steps.append(step)):
+        merge = merge_into(
+            spark,
+            path,
+            changes(spark),
+            "t.id = s.id",
+            executor="classic",
+            user_metadata={"run_id": "r1"},
+        )
+        merge = merge.when_matched_update_all("s.n > 0").when_not_matched_insert_all()
+        result = merge.execute()
+    assert Step.MERGE in steps
+    told = commit_info(path, 1)
+    assert (result.version, last_version(path), told["operation"]) == (1, 1, "MERGE")
+    assert told["isBlindAppend"] is False
+    assert '"run_id": "r1"' in told["userMetadata"]
+    assert '"actionType":"update"' in told["operationParameters"]["matchedPredicates"]
+    assert len(told["operationMetrics"]) == 22
+    assert Path(path, "_delta_log").exists()
