@@ -10,6 +10,7 @@ from delta_pipelines.flows.results import DatasetResult
 MetadataEntry = str | int | float | dg.TableSchema | dg.MetadataValue[str]
 """What a metadata entry may be; Dagster keeps its own type of it to itself."""
 
+_SKIPPING = ("Before", "After")
 _COUNTS = {
     "rows_inserted": "numTargetRowsInserted",
     "rows_updated": "numTargetRowsUpdated",
@@ -54,6 +55,7 @@ def materialization_metadata(
     if result.rows is not None:
         metadata["dagster/row_count"] = result.rows
     metadata |= {f"delta_pipelines/{key}": count for key, count in row_counts(result).items()}
+    metadata |= _merge(result)
     metadata |= _facts(result, keys)
     if result.changes:
         metadata["delta_pipelines/changes"] = _bullets(result.changes)
@@ -116,6 +118,23 @@ def column_schema(schema: StructType, keys: tuple[str, ...] = ()) -> dg.TableSch
         return dg.TableSchema(columns=columns)
     unique = dg.TableConstraints(other=[f"unique ({', '.join(keys)})"])
     return dg.TableSchema(columns=columns, constraints=unique)
+
+
+def _merge(result: DatasetResult) -> dict[str, MetadataEntry]:
+    """How an upsert's merge was carried out; of a stream's merges the last one."""
+    merge = result.merge
+    if merge is None:
+        return {}
+    metadata: dict[str, MetadataEntry] = {
+        "delta_pipelines/merge_executor": merge.executor,
+        "delta_pipelines/merge_executor_reason": merge.executor_reason,
+        "delta_pipelines/merge_attempts": merge.attempts,
+        "delta_pipelines/merge_materialize_source_reason": merge.materialize_source_reason.value,
+    }
+    before, after = (merge.metrics.get(f"numTargetFiles{end}Skipping") for end in _SKIPPING)
+    if before is not None and after is not None:
+        metadata["delta_pipelines/merge_files_pruned"] = before - after
+    return metadata
 
 
 def _facts(result: DatasetResult, keys: tuple[str, ...]) -> dict[str, MetadataEntry]:

@@ -221,6 +221,7 @@ class Execution:
             notes=(*planned.notes, *outcome.notes),
             reset_blocked=planned.identifier in self._plan.blocked,
             attempts=attempts,
+            merge=outcome.merge,
         )
 
     def _inputs(self, identifier: Identifier) -> dict[str, int | None]:

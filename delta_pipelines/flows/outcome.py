@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from delta_pipelines.flows.results import Action, Status, TableFacts
+from delta_pipelines.merge.result import MergeResult
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Outcome:
         rows: Row count of the table after a batch write, when known.
         metrics: Counts by Delta's own names.
         notes: What else the user should know.
+        merge: What an upsert's merge did; None when nothing was merged.
     """
 
     status: Status
@@ -29,3 +31,4 @@ class Outcome:
     rows: int | None = None
     metrics: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    merge: MergeResult | None = None

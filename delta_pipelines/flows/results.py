@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.merge.result import MergeResult
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -56,6 +57,7 @@ class DatasetResult:
         notes: Advice and warnings.
         reset_blocked: True when `pipelines.reset.allowed` turned a full refresh into a refresh.
         attempts: How often it was tried; more than 1 after a conflict or another transient error.
+        merge: What an upsert's merge did, its executor among it; None when nothing was merged.
     """
 
     name: str
@@ -75,6 +77,7 @@ class DatasetResult:
     notes: tuple[str, ...] = ()
     reset_blocked: bool = False
     attempts: int = 1
+    merge: MergeResult | None = None
 
 
 class DatasetResults(Mapping[str, DatasetResult]):

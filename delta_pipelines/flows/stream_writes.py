@@ -10,6 +10,7 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines.planning.decision import TableDecision, definition_of
 
@@ -41,10 +42,12 @@ class BatchResult:
     Args:
         version: Its commit; None when it changed nothing.
         metrics: Counts by Delta's own names.
+        merge: How it was merged; None when it was appended.
     """
 
     version: int | None
     metrics: Mapping[str, int]
+    merge: MergeResult | None = None
 
 
 def append_batch(
@@ -137,7 +140,7 @@ def merge_batch(
         session.conf.unset(_MERGE_APPLICATION)
         session.conf.unset(_MERGE_NUMBER)
     changed = outcome.status == "completed"
-    return BatchResult(outcome.version if changed else None, outcome.metrics)
+    return BatchResult(outcome.version if changed else None, outcome.metrics, outcome.merge)
 
 
 def write_batch(

@@ -31,6 +31,7 @@ from delta_pipelines.flows.stream_checkpoints import (
 )
 from delta_pipelines.flows.stream_writes import BatchMark, BatchResult
 from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.planning.checkpoints import (
     Checkpoint,
     checkpoints_of,
@@ -88,6 +89,7 @@ class StreamRun:
         self._version: int | None = None
         self._batches = 0
         self._metrics: dict[str, int] = {}
+        self._merged: MergeResult | None = None
 
     def run(self, transaction: Transaction, decision: TableDecision) -> Outcome:
         """Refresh the table.
@@ -206,7 +208,7 @@ class StreamRun:
         for metric, count in done.metrics.items():
             self._metrics[metric] = self._metrics.get(metric, 0) + count
         if done.version is not None:
-            self._version = done.version
+            self._version, self._merged = done.version, done.merge
 
     def _explained(self, error: "StreamingQueryException", flow: Flow) -> Exception:
         why = stream_failure(error)
@@ -266,6 +268,7 @@ class StreamRun:
             facts=facts,
             version=version,
             metrics={**self._metrics, "numBatches": self._batches},
+            merge=self._merged,
         )
 
 

@@ -157,6 +157,7 @@ class UpsertRun:
                 version=state.version,
                 metrics=result.metrics,
                 notes=notes,
+                merge=result,
             )
         state, facts = table_facts(self._session, base.identifier, result.version)
         self._context.versions.wrote(state)
@@ -168,6 +169,7 @@ class UpsertRun:
             version=result.version,
             metrics=result.metrics,
             notes=notes,
+            merge=result,
         )
 
     def _rewrite(self, newest: "DataFrame", transaction: Transaction) -> Outcome:

@@ -16,6 +16,8 @@ from delta_pipelines.planning.kept_schema import Refused, evolved_schema, nullab
 from delta_pipelines.planning.ownership import owner, target_comment, target_properties
 from delta_pipelines.planning.table_rules import broken_constraints
 
+DELETION_VECTORS = "delta.enableDeletionVectors"
+
 
 def table_definition(
     table: Table,
@@ -44,7 +46,7 @@ def table_definition(
     if base is not None:
         _check_owner(table, base, pipeline)
     schema = wanted if base is None or is_full_refresh else _evolved(table, base, wanted)
-    current = base.properties if base else {}
+    current = base.properties if base else _at_creation(table)
     properties = target_properties(
         current,
         declaration.table_properties,
@@ -60,6 +62,15 @@ def table_definition(
         properties=properties,
         comment=target_comment(current, base.comment if base else None, declaration.comment),
     )
+
+
+def _at_creation(table: Table) -> dict[str, str]:
+    """Properties that a new table gets unless its declaration says otherwise.
+
+    With deletion vectors an upsert writes the rows that change and not the files they stand in;
+    the declaration's `delta.enableDeletionVectors` decides for readers that know none.
+    """
+    return {DELETION_VECTORS: "true"} if table.kind == "upsert" else {}
 
 
 def layout_change(base: TableState, definition: TableDefinition) -> str | None:

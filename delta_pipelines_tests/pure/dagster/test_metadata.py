@@ -11,6 +11,8 @@ from delta_pipelines.dagster.report import failure, results_table
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.results import DatasetResult, TableFacts
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.merge import MergeResult
+from delta_pipelines.merge.source import MaterializeSourceReason
 
 SCHEMA = StructType(
     [
@@ -144,3 +146,21 @@ def test_only_transient_failures_may_be_retried():
     assert retried(True, True)
     assert not retried(True, False)
     assert failure("p", [result(), result("u", "unchanged", "none")]) is None
+
+
+def test_how_an_upsert_was_merged_is_told():
+    merge = MergeResult(
+        version=4,
+        metrics={"numTargetFilesBeforeSkipping": 40, "numTargetFilesAfterSkipping": 3},
+        executor="classic",
+        executor_reason="matches are found by one scan",
+        materialize_source_reason=MaterializeSourceReason.NON_DETERMINISTIC_SOURCE_OPERATORS,
+        attempts=2,
+    )
+    metadata = materialization_metadata(result(merge=merge, version=4, facts=FACTS))
+    assert metadata["delta_pipelines/merge_executor"] == "classic"
+    assert metadata["delta_pipelines/merge_executor_reason"] == "matches are found by one scan"
+    assert metadata["delta_pipelines/merge_attempts"] == 2
+    assert metadata["delta_pipelines/merge_files_pruned"] == 37
+    reason = metadata["delta_pipelines/merge_materialize_source_reason"]
+    assert reason == merge.materialize_source_reason.value

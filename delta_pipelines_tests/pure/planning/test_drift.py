@@ -119,6 +119,22 @@ def test_a_new_table_obeys_no_policy() -> None:
     assert made.schema == struct(n=INT)
 
 
+@pytest.mark.parametrize(
+    ("kind", "declared", "vectors"),
+    [
+        ("upsert", {}, "true"),
+        ("upsert", {"delta.enableDeletionVectors": "false"}, "false"),
+        ("materialized_view", {}, None),
+    ],
+)
+def test_a_new_upsert_has_deletion_vectors_unless_told_otherwise(
+    kind: str, declared: dict[str, str], vectors: str | None
+) -> None:
+    new = table(kind, "evolve", table_properties=declared)
+    made = table_definition(new, None, struct(n=INT), is_full_refresh=False, pipeline="p")
+    assert made.properties.get("delta.enableDeletionVectors") == vectors
+
+
 @pytest.mark.parametrize("name", ["__dp_delete", "__DP_op", "__dp_anything"])
 @pytest.mark.parametrize("kind", ["materialized_view", "upsert"])
 def test_a_column_named_as_the_engines_own_is_refused(kind: str, name: str) -> None:
