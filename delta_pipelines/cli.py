@@ -176,6 +176,33 @@ def history(target: str, dataset: str, warehouse: str, catalog: str | None, limi
     console.print(history_table(session(warehouse, catalog), found.identifier, limit))
 
 
+@cli.command()
+@target_argument
+@warehouse_option
+@catalog_option
+@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only these tables.")
+def maintain(target: str, warehouse: str, catalog: str | None, datasets: tuple[str, ...]) -> None:
+    """Compact tables and delete old files (OPTIMIZE, VACUUM). Exits with 1 when a table failed.
+
+    The table properties `pipelines.maintenance.optimize`, `.purge` and `.vacuum` say what a table
+    gets; `delta.deletedFileRetentionDuration` says how long old files stay (a week by default).
+    """
+    from delta_pipelines.maintenance.run import Maintenance
+    from delta_pipelines.maintenance.selection import tables_to_maintain
+
+    pipeline = load_pipeline(target)
+    tables = tables_to_maintain(pipeline.graph(), datasets or None)
+    maintenance = Maintenance(session(warehouse, catalog), pipeline.name, tables)
+    known = Redaction.of(os.environ)
+    well = True
+    for told in maintenance.results():
+        style = "red" if told.status == "failed" else None
+        console.print(known.text(str(told)), style=style, markup=False, soft_wrap=True)
+        well = well and told.status != "failed"
+    if not well:
+        sys.exit(1)
+
+
 @cli.command("warm-up")
 def warm_up() -> None:
     """Make every later start of Spark on this machine faster.

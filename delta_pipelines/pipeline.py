@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from delta_pipelines.flows.results import DatasetResult, RunResult
+    from delta_pipelines.maintenance.result import MaintenanceResult
     from delta_pipelines.planning.plan import Plan
 
 
@@ -160,6 +161,49 @@ class Pipeline(DeclaresDatasets):
             max_concurrency=max_concurrency,
             lease_timeout=lease_timeout,
         )
+
+    def maintain(
+        self,
+        spark: "SparkSession",
+        *,
+        datasets: Sequence[str] | None = None,
+        raise_on_error: bool = True,
+        lease_timeout: float = 600.0,
+    ) -> "MaintenanceResult":
+        """Keep tables healthy: put small files together, delete files that nobody needs any more.
+
+        What a table gets say its properties `pipelines.maintenance.optimize` (`true`),
+        `pipelines.maintenance.purge` (`false`) and `pipelines.maintenance.vacuum` (`true`); what
+        VACUUM may delete, `delta.deletedFileRetentionDuration`. Rows stay as they are, so nothing
+        is refreshed because of it. One table at a time, each under its lease; where there is
+        nothing to do, nothing is written.
+
+        Args:
+            spark: A session with Delta's extension and catalog.
+            datasets: Tables; None for all.
+            raise_on_error: Raise the first table's error, after all have had their turn.
+            lease_timeout: Seconds that a table waits at most for another run that works on it.
+
+        Raises:
+            UnknownDatasetError: A name matches no dataset.
+            DatasetError: A name is no table's; or a table failed, and `raise_on_error`.
+            SessionError: A Spark Connect session.
+            DeclarationError: The graph has problems.
+
+        Example:
+            >>> print(sales.maintain(spark).tables["orders"])  # doctest: +SKIP
+            orders: 30 -> 1 files, 2.1 -> 1.6 MiB, 0 old files deleted
+        """
+        from delta_pipelines.maintenance.run import Maintenance
+        from delta_pipelines.maintenance.selection import tables_to_maintain
+
+        tables = tables_to_maintain(self.graph(), datasets)
+        maintenance = Maintenance(spark, self.name, tables, lease_timeout=lease_timeout)
+        result = maintenance.run()
+        failed = [table.error for table in result.tables.values() if table.error is not None]
+        if failed and raise_on_error:
+            raise failed[0]
+        return result
 
     def stream(
         self,

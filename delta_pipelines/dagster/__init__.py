@@ -2,6 +2,7 @@
 
 from delta_pipelines.dagster.assets import delta_pipeline_assets
 from delta_pipelines.dagster.definitions import build_pipeline_definitions
+from delta_pipelines.dagster.maintenance import build_maintenance_job
 from delta_pipelines.dagster.resource import DeltaPipelineResource
 from delta_pipelines.dagster.sources import build_source_observations
 from delta_pipelines.dagster.translator import (
@@ -15,6 +16,7 @@ __all__ = [
     "DeltaPipelineResource",
     "DeltaPipelineTranslator",
     "DeltaPipelineTranslatorSettings",
+    "build_maintenance_job",
     "build_pipeline_definitions",
     "build_source_observations",
     "delta_pipeline_assets",

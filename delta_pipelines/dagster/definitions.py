@@ -6,6 +6,7 @@ import dagster as dg
 
 from delta_pipelines.dagster.assets import delta_pipeline_assets
 from delta_pipelines.dagster.jobs import build_jobs, build_schedules
+from delta_pipelines.dagster.maintenance import build_maintenance_job
 from delta_pipelines.dagster.resource import DeltaPipelineResource
 from delta_pipelines.dagster.source_sensor import build_source_sensor
 from delta_pipelines.dagster.sources import build_source_observations
@@ -26,12 +27,14 @@ def build_pipeline_definitions(
     retry_policy: dg.RetryPolicy | None = None,
     observe_sources: bool = True,
     refresh_on_source_change: bool = False,
+    maintenance_cron: str | None = None,
     resource_key: str = "delta",
 ) -> dg.Definitions:
     """Make the definitions of a code location from a pipeline; starts no JVM.
 
     They hold an asset per table and persisted view, an observable asset per source, the jobs
-    `<pipeline>_refresh` and `<pipeline>_full_refresh`, their schedules and sensor (off at first),
+    `<pipeline>_refresh`, `<pipeline>_full_refresh` and `<pipeline>_maintenance`, their schedules
+    and sensor (off at first),
     and an in-process executor, so that a run has one JVM. Several pipelines go together by
     `dg.Definitions.merge`, when they are given the same `spark`.
 
@@ -49,6 +52,7 @@ def build_pipeline_definitions(
         refresh_on_source_change: Add the sensor `<pipeline>_source_sensor` (off at first), which
             refreshes what lies downstream of a source whose rows have moved, and only that. Its
             ticks start no JVM; see `build_source_sensor` for where it looks.
+        maintenance_cron: When to compact tables and delete old files; None for no schedule.
         resource_key: Key of the resource.
 
     Raises:
@@ -80,17 +84,24 @@ def build_pipeline_definitions(
 
     sources = build_source_observations(pipeline, translator=translator, resource_key=resource_key)
     jobs = build_jobs(pipeline.name, [spec.key for spec in pipeline_assets.specs])
+    maintenance = build_maintenance_job(
+        pipeline,
+        translator=translator,
+        pool=pool,
+        retry_policy=retry_policy,
+        resource_key=resource_key,
+    )
     sensors = []
     if refresh_on_source_change:
         specs = build_specs(pipeline, translator)
         sensors = [build_source_sensor(specs, jobs.refresh, resource_key=resource_key)]
     return dg.Definitions(
         assets=[pipeline_assets, *(sources if observe_sources else ())],
-        jobs=[jobs.refresh, jobs.full_refresh],
+        jobs=[jobs.refresh, jobs.full_refresh, maintenance],
         schedules=build_schedules(
-            jobs,
-            refresh_cron=refresh_cron,
-            full_refresh_cron=full_refresh_cron,
+            (jobs.refresh, refresh_cron),
+            (jobs.full_refresh, full_refresh_cron),
+            (maintenance, maintenance_cron),
             execution_timezone=execution_timezone,
         ),
         sensors=sensors,

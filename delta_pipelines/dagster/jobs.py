@@ -47,21 +47,15 @@ def build_jobs(pipeline: str, keys: Sequence[dg.AssetKey]) -> PipelineJobs:
 
 
 def build_schedules(
-    jobs: PipelineJobs,
-    *,
-    refresh_cron: str | None,
-    full_refresh_cron: str | None,
+    *crons: "tuple[dg.UnresolvedAssetJobDefinition | dg.JobDefinition, str | None]",
     execution_timezone: str | None,
 ) -> list[dg.ScheduleDefinition]:
     """Make schedules that are off until somebody turns them on.
 
     Args:
-        jobs: The pipeline's jobs.
-        refresh_cron: When to refresh; None for no schedule.
-        full_refresh_cron: When to refresh fully; None for no schedule.
-        execution_timezone: Time zone of both; None for UTC.
+        crons: Each job and when to run it, as a cron expression; None for no schedule.
+        execution_timezone: Time zone of all; None for UTC.
     """
-    wanted = ((jobs.refresh, refresh_cron), (jobs.full_refresh, full_refresh_cron))
     return [
         dg.ScheduleDefinition(
             name=f"{job.name}_schedule",
@@ -70,6 +64,6 @@ def build_schedules(
             execution_timezone=execution_timezone,
             default_status=dg.DefaultScheduleStatus.STOPPED,
         )
-        for job, cron in wanted
+        for job, cron in crons
         if cron is not None
     ]

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 
 from delta_pipelines.graph.names import suggestion
+from delta_pipelines.maintenance.settings import OPTIMIZE, PURGE, VACUUM
 from delta_pipelines.redaction import is_credential
 
 RESET_ALLOWED = "pipelines.reset.allowed"
-KNOWN_PIPELINE_PROPERTIES = (RESET_ALLOWED,)
+KNOWN_PIPELINE_PROPERTIES = (RESET_ALLOWED, OPTIMIZE, PURGE, VACUUM)
+"""Each is 'true' or 'false'."""
 RESERVED_PREFIX = "delta_pipelines."
 """Properties with which the engine marks the tables it owns."""
 ARGUMENTS = ("comment", "location", "owner", "provider")
@@ -41,7 +43,7 @@ def property_problems(properties: Mapping[str, str]) -> list[str]:
                 if lowered == "comment"
                 else f"property {key!r} is no property of a table."
             )
-        elif key == RESET_ALLOWED and value not in ("true", "false"):
+        elif key in KNOWN_PIPELINE_PROPERTIES and value not in ("true", "false"):
             problems.append(f"property {key!r} is 'true' or 'false', not {value!r}.")
         elif is_credential(key, value):
             problems.append(

@@ -1,0 +1,113 @@
+"""A job that keeps a pipeline's tables healthy."""
+
+import os
+from collections.abc import Iterator
+
+import dagster as dg
+
+from delta_pipelines.dagster.log_forwarding import forwarded
+from delta_pipelines.dagster.metadata import MetadataEntry
+from delta_pipelines.dagster.resource import DeltaPipelineResource, flat_settings
+from delta_pipelines.dagster.specs import build_specs
+from delta_pipelines.dagster.step import as_failure
+from delta_pipelines.dagster.translator import DeltaPipelineTranslator
+from delta_pipelines.delta.sessions import settings_of
+from delta_pipelines.errors import PipelineError
+from delta_pipelines.maintenance.result import TableMaintenance
+from delta_pipelines.maintenance.run import Maintenance
+from delta_pipelines.maintenance.selection import tables_to_maintain
+from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.redaction import Redaction
+
+
+def build_maintenance_job(
+    pipeline: Pipeline,
+    *,
+    translator: DeltaPipelineTranslator | None = None,
+    pool: str | None = None,
+    retry_policy: dg.RetryPolicy | None = None,
+    resource_key: str = "delta",
+) -> dg.JobDefinition:
+    """Make the job `<pipeline>_maintenance`: OPTIMIZE and VACUUM of every table, one by one.
+
+    Each table's asset gets an observation with its files before and after, plotted by the UI. No
+    asset is materialized, and nothing downstream is stale because of it: rows stay as they are.
+
+    Args:
+        pipeline: The pipeline; its graph is checked here, without a JVM.
+        translator: The one of the pipeline's assets, so that the observations find their keys.
+        pool: Concurrency pool of the op; the pipeline's name by default, as that of the refresh is.
+        retry_policy: Runs the op again after a failure that a retry can help.
+        resource_key: Key of the `DeltaPipelineResource`.
+
+    Example:
+        >>> import dagster as dg
+        >>> job = build_maintenance_job(sales)
+        >>> nightly = dg.ScheduleDefinition(job=job, cron_schedule="0 2 * * *")
+    """
+    specs = build_specs(pipeline, translator)
+    name = f"{pipeline.name}_maintenance"
+
+    @dg.op(
+        name=f"maintain_{pipeline.name}",
+        required_resource_keys={resource_key},
+        pool=pool or pipeline.name,
+        retry_policy=retry_policy,
+        description=f"Compact the tables of pipeline {pipeline.name} and delete old files.",
+    )
+    def maintain(
+        context: dg.OpExecutionContext,
+    ) -> "Iterator[dg.AssetObservation | dg.Output[None]]":
+        resource: DeltaPipelineResource = getattr(context.resources, resource_key)
+        known = Redaction.of(flat_settings(resource.spark_config), os.environ)
+        failed: list[TableMaintenance] = []
+        try:
+            with forwarded(context.log, known.text):
+                spark = resource.spark_session
+            known = known.knowing(settings_of(spark))
+            maintenance = Maintenance(
+                spark,
+                pipeline.name,
+                tables_to_maintain(specs.binding.graph),
+                run_id=context.run_id,
+                lease_timeout=resource.lease_timeout,
+            )
+            with forwarded(context.log, known.text):
+                for told in maintenance.results():
+                    context.log.info(known.text(str(told)))
+                    if told.error is not None:
+                        failed.append(told)
+                    # Yielded, so that they stand even when a later table fails the run.
+                    yield dg.AssetObservation(
+                        specs.binding.key_of(told.identifier), metadata=dict(_metadata(told))
+                    )
+        except PipelineError as error:
+            raise as_failure(known.error(error)) from error
+        if failed:
+            raise dg.Failure(
+                known.text("\n".join(map(str, failed))),
+                allow_retries=all(getattr(told.error, "transient", False) for told in failed),
+            )
+        yield dg.Output(None)
+
+    @dg.job(name=name, executor_def=dg.in_process_executor)
+    def maintenance_job() -> None:
+        maintain()
+
+    return maintenance_job
+
+
+def _metadata(told: TableMaintenance) -> Iterator[tuple[str, MetadataEntry]]:
+    yield "delta_pipelines/maintenance", told.status
+    yield "delta_pipelines/rewritten_files", told.rewritten_files
+    yield "delta_pipelines/deleted_files", told.deleted_files
+    if told.note is not None:
+        yield "delta_pipelines/notes", told.note
+    if told.version is not None:
+        yield "delta_pipelines/version", told.version
+    if told.files is not None:
+        yield "delta_pipelines/files_before", told.files[0]
+        yield "delta_pipelines/files", told.files[1]
+    if told.size_bytes is not None:
+        yield "delta_pipelines/bytes_before", told.size_bytes[0]
+        yield "delta_pipelines/bytes", told.size_bytes[1]

@@ -1,0 +1,140 @@
+"""One table's turn in a maintenance run."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from delta_pipelines.delta.loading import load_table
+from delta_pipelines.delta.upkeep import TableUpkeep
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.lease import LeaseTimeoutError, lease_on
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.maintenance.result import TableMaintenance
+from delta_pipelines.maintenance.retention import retention_note
+from delta_pipelines.maintenance.settings import MaintenanceSettings
+from delta_pipelines.planning.ownership import owner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_pipelines.delta.table import TableState
+    from delta_pipelines.flows.lease import Lease
+
+MAX_ATTEMPTS = 3
+"""How often a table is tried when its failure is transient."""
+PARTS = ("optimize", "purge", "vacuum")
+"""Fields of `MaintenanceSettings`, methods of `TableUpkeep`, in their order: with a retention of
+nothing VACUUM deletes at once what the others replaced."""
+
+
+class TableTurn:
+    """What is left to do for a table and what was done, over all attempts.
+
+    Args:
+        spark: A session with Delta's extension and catalog.
+        pipeline: The pipeline's name, which has to own the table.
+        table: The table as declared.
+        run_id: Stands in the commits.
+        lease_timeout: Seconds to wait at most for another run that works on the table.
+    """
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        pipeline: str,
+        table: Table,
+        *,
+        run_id: str,
+        lease_timeout: float,
+    ) -> None:
+        self._spark = spark
+        self._pipeline = pipeline
+        self._table = table
+        self._run_id = run_id
+        self._timeout = lease_timeout
+        settings = MaintenanceSettings.of(table.declaration.table_properties)
+        self._left = [part for part in PARTS if getattr(settings, part)]
+        self._done = dict.fromkeys(PARTS, 0)
+        self._before: TableState | None = None
+        self._note: str | None = None
+
+    def take(self) -> TableMaintenance:
+        """Work on the table; after a transient failure go on with what failed.
+
+        Raises:
+            DatasetError: It failed, for good or too often.
+        """
+        started = time.monotonic()
+        retrying = Retrying(
+            stop=stop_after_attempt(MAX_ATTEMPTS),
+            wait=wait_random_exponential(multiplier=0.2, max=5),
+            retry=retry_if_exception(_is_transient),
+            reraise=True,
+        )
+        after = retrying(self._attempt)
+        name, identifier = self._table.name, self._table.identifier
+        if self._before is None or after is None:
+            return TableMaintenance(name, identifier, "missing")
+        return TableMaintenance(
+            name,
+            identifier,
+            "completed" if any(self._done.values()) else "unchanged",
+            after.version,
+            _both(self._before.files, after.files),
+            _both(self._before.size_bytes, after.size_bytes),
+            rewritten_files=self._done["optimize"] + self._done["purge"],
+            deleted_files=self._done["vacuum"],
+            note=self._note,
+            seconds=time.monotonic() - started,
+        )
+
+    def _attempt(self) -> "TableState | None":
+        identifier = self._table.identifier
+        with lease_on(self._spark, identifier, run_id=self._run_id, timeout=self._timeout) as lease:
+            state = load_table(self._spark, identifier)
+            # One that a crash kept out of the catalog has no name yet that a command could use.
+            if state is None or not state.registered:
+                return None
+            self._check_owner(state)
+            self._before = self._before or state
+            self._work(state, lease)
+            return load_table(self._spark, identifier)
+
+    def _work(self, state: "TableState", lease: "Lease | None") -> None:
+        upkeep = TableUpkeep(
+            self._spark,
+            self._table.identifier,
+            dataset=self._table.name,
+            user_metadata={"pipeline": self._pipeline, "run_id": self._run_id},
+        )
+        note = retention_note(self._table.declaration.table_properties, state.properties)
+        if note is not None and "vacuum" in self._left:
+            self._left.remove("vacuum")
+            self._note = note
+        while self._left:
+            if lease is not None:
+                lease.check()
+            command: Callable[[], int] = getattr(upkeep, self._left[0])
+            self._done[self._left[0]] = command()
+            del self._left[0]
+
+    def _check_owner(self, state: "TableState") -> None:
+        owned_by = owner(state.properties)
+        if owned_by != self._pipeline:
+            whose = f"belongs to pipeline {owned_by!r}" if owned_by else "was not made by us"
+            raise DatasetError(
+                f"table {self._table.identifier} {whose}, so it is not maintained here.",
+                dataset=self._table.name,
+            )
+
+
+def _is_transient(error: BaseException) -> bool:
+    # A run that waited as long as it may does not wait again.
+    waited = isinstance(error, LeaseTimeoutError)
+    return isinstance(error, DatasetError) and error.transient and not waited
+
+
+def _both(before: int | None, after: int | None) -> tuple[int, int] | None:
+    return None if before is None or after is None else (before, after)
