@@ -1,4 +1,9 @@
-"""`python -m benchmarks small_tables streaming ... [--rounds N] [--json FILE]`: prints ratios."""
+"""`python -m benchmarks small_tables streaming ... [--rounds N] [--json FILE]`: prints ratios.
+
+DELTA_PIPELINES_BENCHMARK_CASES chooses cases of `merge` and `merge_shapes` by parts of their names,
+separated by `|` (`20 M` names those that run on demand only). DELTA_PIPELINES_BENCHMARK_ROWS says
+how many rows their targets have at most: 20000 for a try, whose figures mean nothing.
+"""
 
 import argparse
 import importlib
@@ -6,7 +11,15 @@ from pathlib import Path
 
 from benchmarks.timing import report
 
-NAMES = ("small_tables", "demo_rerun", "small_views", "streaming", "scaling")
+NAMES = (
+    "small_tables",
+    "demo_rerun",
+    "small_views",
+    "streaming",
+    "scaling",
+    "merge",
+    "merge_shapes",
+)
 
 
 def main() -> None:
