@@ -45,8 +45,8 @@ def folders_in(spark: SparkSession, path: str) -> list[Folder]:
     ]
 
 
-def file_names(spark: SparkSession, path: str) -> list[str]:
-    """The names of a folder's files, in no order; none when it does not exist.
+def file_sizes(spark: SparkSession, path: str) -> dict[str, int]:
+    """A folder's files, in no order: name -> bytes; none when it does not exist.
 
     Args:
         spark: A classic session, whose file system settings apply.
@@ -54,9 +54,9 @@ def file_names(spark: SparkSession, path: str) -> list[str]:
     """
     place, files = _opened(spark, path)
     if not files.exists(place):
-        return []
+        return {}
     listed = files.listStatus(place)
-    return [str(status.getPath().getName()) for status in listed if status.isFile()]
+    return {str(s.getPath().getName()): int(s.getLen()) for s in listed if s.isFile()}
 
 
 def read_text(spark: SparkSession, path: str) -> str:

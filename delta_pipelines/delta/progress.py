@@ -8,10 +8,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.folders import file_names, read_text
+from delta_pipelines.delta.folders import file_sizes, read_text
 from delta_pipelines.delta.jvm import is_classic
 
 _BEFORE_A_VERSION = (-1, -100)
@@ -44,34 +45,51 @@ class Progress:
         """
         return known is not None and (self.planned is None or self.planned < known)
 
-    def has_all_of(self, sources: Mapping[str, int]) -> bool:
-        """True when every streaming source is one of these Delta tables, read to its end.
+    def files_beside(self, tables: Mapping[str, int]) -> dict[int, int] | None:
+        """The file sources beside these Delta tables, all of which are read to their end.
 
-        Source of the rule: Delta's `DeltaSourceOffset`; one that stands before a version's first
-        change has all of the versions below.
+        Source of the rules: Delta's `DeltaSourceOffset`; one that stands before a version's first
+        change has all of the versions below. Spark's `FileStreamSourceOffset`: the last batch in
+        the source's own log of files.
 
         Args:
-            sources: Delta table id -> latest version.
+            tables: Delta table id -> latest version.
+
+        Returns:
+            Number of the source in the checkpoint -> its last batch; None when a table has more, a
+            micro-batch has not ended, or a source is of another kind.
 
         Example:
             >>> at_2 = '{"reservoirId": "t", "reservoirVersion": 2, "index": -1}'
-            >>> [Progress(0, 0, (at_2,)).has_all_of({"t": version}) for version in (1, 2)]
-            [True, False]
+            >>> progress = Progress(0, 0, (at_2, '{"logOffset": 7}'))
+            >>> [progress.files_beside({"t": version}) for version in (1, 2)]
+            [{1: 7}, None]
         """
         if self.planned is None or self.planned != self.committed or not self.offsets:
-            return False
+            return None
+        read, files = [], {}
+        for number, text in enumerate(self.offsets):
+            offset = _offset(text)
+            if isinstance(offset.get("logOffset"), int):
+                files[number] = int(offset["logOffset"])
+            else:
+                read.append(_read_to_its_end(offset, tables))
         # With a stream more or less than before, Spark has to say that it cannot go on.
-        read = [_read_to_its_end(text, sources) for text in self.offsets]
-        return None not in read and sorted(map(str, read)) == sorted(sources)
+        is_whole = None not in read and sorted(map(str, read)) == sorted(tables)
+        return files if is_whole else None
 
 
-def _read_to_its_end(text: str, sources: Mapping[str, int]) -> str | None:
-    """The table of an offset behind its last version, None for any other offset."""
+def _offset(text: str) -> dict[str, Any]:
     try:
         offset = json.loads(text)
     except ValueError:
-        return None
-    if not isinstance(offset, dict) or offset.get("reservoirId") not in sources:
+        return {}
+    return offset if isinstance(offset, dict) else {}
+
+
+def _read_to_its_end(offset: Mapping[str, Any], sources: Mapping[str, int]) -> str | None:
+    """The table of an offset behind its last version, None for any other offset."""
+    if offset.get("reservoirId") not in sources:
         return None
     table = str(offset["reservoirId"])
     at_the_end = (
@@ -96,7 +114,7 @@ def read_progress(spark: SparkSession, checkpoint: str) -> Progress | None:
         return None
     planned, committed = (
         max(
-            (int(n) for n in file_names(spark, f"{checkpoint}/{log}") if n.isdecimal()),
+            (int(n) for n in file_sizes(spark, f"{checkpoint}/{log}") if n.isdecimal()),
             default=None,
         )
         for log in ("offsets", "commits")

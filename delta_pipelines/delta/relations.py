@@ -62,21 +62,28 @@ def relations(frame: DataFrame) -> list[Relation]:
         >>> [r.kind for r in relations(spark.table("aviation.flights"))]
         ['delta']
     """
+    return list(read_by(frame))
+
+
+def read_by(frame: DataFrame) -> dict[Relation, JavaObject]:
+    """As `relations`, each with the node of the plan that it was found in."""
     plan = frame._jdf.queryExecution().analyzed()
-    return list(dict.fromkeys(_walk(plan)))
+    found: dict[Relation, JavaObject] = {}
+    for relation, node in _walk(plan):
+        found.setdefault(relation, node)
+    return found
 
 
-def _walk(plan: JavaObject) -> Iterator[Relation]:
+def _walk(plan: JavaObject) -> Iterator[tuple[Relation, JavaObject]]:
     kind = class_name(plan)
     if kind == "SubqueryAlias":
         alias = str(plan.alias())
         if alias.startswith(DECLARED_PREFIX):
-            yield Relation(
-                "declared", alias.removeprefix(DECLARED_PREFIX), is_streaming=plan.isStreaming()
-            )
+            name = alias.removeprefix(DECLARED_PREFIX)
+            yield Relation("declared", name, is_streaming=plan.isStreaming()), plan
             return
     elif kind == "View" and not plan.isTempView():
-        yield Relation("view", plan.desc().identifier().unquotedString())
+        yield Relation("view", plan.desc().identifier().unquotedString()), plan
     for subquery in items(plan.subqueries()):
         yield from _walk(subquery)
     children = items(plan.children())
@@ -85,7 +92,7 @@ def _walk(plan: JavaObject) -> Iterator[Relation]:
     if not children:
         leaf = leaf_relation(plan)
         if leaf is not None:
-            yield leaf
+            yield leaf, plan
 
 
 def leaf_relation(plan: JavaObject) -> Relation | None:

@@ -239,6 +239,12 @@ class UpdateContext:
                 found[str(identifier)] = StreamSource.of(state)
         return found
 
+    def stream_versions(self, flow: Flow) -> dict[str, int]:
+        """The versions of the tables that a flow reads as streams; by Delta's table id."""
+        inputs = stream_inputs(self.plan.graph, flow)
+        states = [self.versions.version(identifier) for identifier in inputs]
+        return {state.table_id: state.version for state in states if state is not None}
+
     def dependencies(self, flow: Flow) -> Dependencies | None:
         """What a flow's rows depend on, once `rows` analysed them; None when that is unknown."""
         if flow.target in self._analysed:

@@ -1,4 +1,4 @@
-"""A table's checkpoint folders held against the table: lost, read to their end, or too old."""
+"""A table's checkpoint folders held against the table: lost, or too old."""
 
 import time
 from collections.abc import Mapping
@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.folders import delete_folder, folders_in
 from delta_pipelines.delta.progress import read_progress
-from delta_pipelines.delta.relations import relations
 from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.graph.graph import Flow, Table
-from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.planning.checkpoints import Checkpoint, checkpoints_folder, checkpoints_of
 from delta_pipelines.planning.plan import Plan
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _DAY_MS = 86_400_000
 
@@ -54,30 +51,6 @@ def check_not_behind(
             f"{from_the_beginning(table, flow)}.",
             dataset=table.name,
         )
-
-
-def reads_nothing_new(
-    spark: "SparkSession", context: UpdateContext, flow: Flow, rows: "DataFrame", path: str
-) -> bool:
-    """True when a flow's checkpoint has read its Delta sources to their end.
-
-    A stream that the flow's code opens beside its declared inputs has no version that is known
-    here: then the answer is no, and Spark finds out.
-
-    Args:
-        spark: The session.
-        context: The update, which knows the sources' versions.
-        flow: The flow.
-        rows: Its query.
-        path: Its checkpoint.
-    """
-    inputs = stream_inputs(context.plan.graph, flow)
-    states = [context.versions.version(identifier) for identifier in inputs]
-    versions = {state.table_id: state.version for state in states if state is not None}
-    progress = read_progress(spark, path)
-    if progress is None or not progress.has_all_of(versions):
-        return False
-    return sum(relation.is_streaming for relation in relations(rows)) == len(versions)
 
 
 def delete_old_checkpoints(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.stream_ends import are_at_their_end
 from delta_pipelines.delta.streams import (
     StreamFailure,
     explained_stream,
@@ -27,7 +28,6 @@ from delta_pipelines.flows.stream_checkpoints import (
     check_not_behind,
     delete_old_checkpoints,
     from_the_beginning,
-    reads_nothing_new,
 )
 from delta_pipelines.flows.stream_writes import BatchMark, BatchResult
 from delta_pipelines.graph.graph import Flow, Table
@@ -42,6 +42,7 @@ from delta_pipelines.planning.checkpoints import (
 from delta_pipelines.planning.decision import TableDecision, definition_of
 from delta_pipelines.planning.flow_definition import fits, flow_definition
 from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.planning.stream_plans import NOTHING_NEW
 from delta_pipelines.steps import Step, reached
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class StreamRun:
             rows = self._context.rows(session, flow, as_planned=False)
             if self._schema is None or not fits(rows.schema, self._schema):
                 self._evolve()
-            if reads_nothing_new(session, self._context, flow, rows, path):
+            if are_at_their_end(session, rows, path, self._context.stream_versions(flow)):
                 return
             reached(Step.STREAM, str(self._table.identifier))
             query = (
@@ -256,15 +257,18 @@ class StreamRun:
             return Outcome(
                 status="unchanged",
                 action="none",
-                reason="its streams have nothing new",
+                reason=NOTHING_NEW,
                 facts=facts,
                 version=state.version,
                 metrics=self._metrics,
             )
+        planned = self._planned
+        # Rows may have come since the plan found none.
+        came = planned.action == "none"
         return Outcome(
             status="completed",
-            action=self._planned.action,
-            reason=self._planned.reason,
+            action="refresh" if came else planned.action,
+            reason=planned.how if came else planned.reason,
             facts=facts,
             version=version,
             metrics={**self._metrics, "numBatches": self._batches},

@@ -1,6 +1,7 @@
 """Makes a plan: analyses every selected query and compares it with what exists; writes nothing."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
 from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
 from delta_pipelines.planning.storage import default_storage
-from delta_pipelines.planning.stream_plans import StreamPlans
+from delta_pipelines.planning.stream_plans import NOTHING_NEW, StreamPlans
 from delta_pipelines.planning.table_rules import rule_notes
 from delta_pipelines.planning.tables import Tables
 from delta_pipelines.planning.tracing import last_write, tables_behind, trace
@@ -60,12 +61,10 @@ def make_plan(
     """
     check_session(spark)
     graph = pipeline.graph()
-    plan = _Planner(pipeline.name, graph, spark, refresh_set(graph, selection), force).plan()
-    return replace(
-        plan,
-        storage=pipeline.storage or default_storage(spark, pipeline.name),
-        checkpoint_retention_days=pipeline.checkpoint_retention_days,
-    )
+    storage = pipeline.storage or default_storage(spark, pipeline.name)
+    chosen = refresh_set(graph, selection)
+    plan = _Planner(pipeline.name, graph, spark, chosen, storage, force).plan()
+    return replace(plan, checkpoint_retention_days=pipeline.checkpoint_retention_days)
 
 
 def plan_anew(plan: Plan, spark: "SparkSession", identifier: Identifier) -> DatasetPlan:
@@ -78,7 +77,8 @@ def plan_anew(plan: Plan, spark: "SparkSession", identifier: Identifier) -> Data
     """
     [dataset] = [asset for asset in plan.graph.assets if asset.identifier == identifier]
     chosen = RefreshSet((dataset,), plan.full, plan.blocked, plan.reset_checkpoints)
-    return _Planner(plan.pipeline, plan.graph, spark, chosen, False).plan().datasets[0]
+    planner = _Planner(plan.pipeline, plan.graph, spark, chosen, plan.storage, False)
+    return planner.plan().datasets[0]
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,14 @@ class _Planner:
         graph: Graph,
         spark: "SparkSession",
         chosen: RefreshSet,
+        storage: str,
         force: bool,
     ) -> None:
         self._pipeline = pipeline
         self._graph = graph
         self._spark = spark
         self._chosen = chosen
+        self._storage = storage
         self._force = force
         self._tables = Tables(spark)
         self._redaction = Redaction.of(settings_of(spark), os.environ).knowing(
@@ -128,6 +130,7 @@ class _Planner:
             datasets=NamedSequence(datasets),
             pins=self._tables.pins,
             blocked=self._chosen.blocked,
+            storage=self._storage,
             reset_checkpoints=self._chosen.reset,
             full=self._chosen.full,
             redaction=self._redaction,
@@ -205,16 +208,31 @@ class _Planner:
             notes=(*_adopted(base), *_rules(base, definition), *advice(inputs), *notes),
             streams=is_stream,
         )
-        if base and base.registered and action == "refresh" and not is_stream and not blocked:
-            flow = self._graph.flow(table.identifier)
-            verdict = self._judge(flow, base, analysed[0], planned.changes)
-            if verdict is not None and verdict.unchanged:
-                return replace(planned, action="none", reason=verdict.reason)
-            if verdict is not None:
-                planned = planned.refreshed(verdict.reason)
+        verdict = self._verdict(table, planned, analysed)
+        if verdict is not None and verdict.unchanged:
+            return replace(planned, action="none", reason=verdict.reason)
+        if verdict is not None:
+            planned = planned.refreshed(verdict.reason)
         rehearse(self._spark, table.identifier, definition, table.name)
         self._tables.will_write(table.identifier, definition.schema)
         return planned
+
+    def _verdict(
+        self, table: Table, planned: DatasetPlan, analysed: "Sequence[_Analysed]"
+    ) -> Verdict | None:
+        """Say whether a refresh would change anything; None when only the run can tell."""
+        base, blocked = planned.base, table.identifier in self._chosen.blocked
+        if base is None or not base.registered or planned.action != "refresh" or blocked:
+            return None
+        if not planned.streams:
+            flow = self._graph.flow(table.identifier)
+            return self._judge(flow, base, analysed[0], planned.changes)
+        if planned.changes or self._force:
+            return None
+        streams = StreamPlans(self._graph, self._tables, self._chosen)
+        frames = [one.frame for one in analysed]
+        at_their_end = streams.have_nothing_new(table, frames, self._storage)
+        return Verdict(True, NOTHING_NEW) if at_their_end else None
 
     def _judge(
         self, flow: Flow, base: TableState, analysed: "_Analysed", changes: tuple[str, ...]

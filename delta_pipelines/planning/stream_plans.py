@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.stream_ends import are_at_their_end
 from delta_pipelines.delta.streams import check_appends
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Flow, Graph, Table
@@ -15,6 +16,8 @@ from delta_pipelines.planning.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+NOTHING_NEW = "its streams have nothing new"
 
 
 class StreamPlans:
@@ -89,6 +92,31 @@ class StreamPlans:
                 dataset=table.name,
             )
         return tuple(notes)
+
+    def have_nothing_new(self, table: Table, frames: "Sequence[DataFrame]", storage: str) -> bool:
+        """True when a table's streams have read all that there is, and go on as they are.
+
+        Args:
+            table: The table, which exists.
+            frames: Its analysed queries, one per flow.
+            storage: Root folder of the checkpoints.
+        """
+        base = self._tables.state(table.identifier)
+        current = checkpoints_of(base.properties) if base else {}
+        for flow, frame in zip(self._graph.flows_of(table.identifier), frames, strict=True):
+            had = current.get(flow.name.lower())
+            sources = self._sources(flow)
+            if had is None or not sources.keys() <= had.sources.keys():
+                return False
+            reads = stream_inputs(self._graph, flow)
+            if flow.name.lower() in self._chosen.reset or any(map(self._tables.is_written, reads)):
+                return False
+            states = [self._tables.state(identifier) for identifier in reads]
+            versions = {state.table_id: state.version for state in states if state is not None}
+            path = had.path(storage, table.identifier, flow.name)
+            if not are_at_their_end(frame.sparkSession, frame, path, versions):
+                return False
+        return True
 
     def _sources(self, flow: Flow) -> dict[str, StreamSource]:
         """What a flow's streams will read in this run."""

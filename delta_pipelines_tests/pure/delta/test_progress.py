@@ -36,7 +36,26 @@ def offset(table: str = "t", version: int = 3, **more: object) -> str:
 def test_only_delta_sources_read_to_their_end_have_nothing_new(
     progress: Progress, sources: dict[str, int], expected: bool
 ) -> None:
-    assert progress.has_all_of(sources) is expected
+    assert (progress.files_beside(sources) == {}) is expected
+
+
+@pytest.mark.parametrize(
+    ("offsets", "committed", "expected"),
+    [
+        (('{"logOffset": 3}',), 4, {0: 3}),
+        ((offset(version=3), '{"logOffset": 0}'), 4, {1: 0}),
+        (('{"logOffset": 0}', offset(version=3), '{"logOffset": 9}'), 4, {0: 0, 2: 9}),
+        ((offset(version=2), '{"logOffset": 0}'), 4, None),
+        (('{"logOffset": 3}', "7"), 4, None),
+        (('{"logOffset": 3}',), 3, None),
+        (('{"logOffset": "3"}',), 4, None),
+    ],
+)
+def test_sources_of_files_are_told_with_their_last_batch(
+    offsets: tuple[str, ...], committed: int, expected: dict[int, int] | None
+) -> None:
+    tables = {"t": 2} if any("reservoir" in told for told in offsets) else {}
+    assert Progress(4, committed, offsets).files_beside(tables) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,99 @@
+"""Whether streams have read all that there is, told without starting them.
+
+Starting a stream that finds nothing takes about a second; a rerun in which nothing changed would
+consist of little else.
+"""
+
+import json
+from collections.abc import Mapping
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_pipelines.delta.folders import file_sizes, read_text
+from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name
+from delta_pipelines.delta.progress import read_progress
+from delta_pipelines.delta.relations import read_by
+
+MOST_LOG_BYTES = 8 * 1024 * 1024
+"""A longer log of files (some 50,000 of them) is left to Spark, which holds it in the JVM."""
+_COMPACT = ".compact"
+
+
+def are_at_their_end(
+    spark: SparkSession, rows: DataFrame, checkpoint: str, tables: Mapping[str, int]
+) -> bool:
+    """True when nothing is new in any stream that a query reads; starts no Spark job.
+
+    That is known of Delta tables by their version, and of folders of files by Spark's own log of
+    the files that it has read. Of any other source Spark has to find out.
+
+    Args:
+        spark: A classic session.
+        rows: The analysed query.
+        checkpoint: The folder of its checkpoint.
+        tables: Delta table id -> latest version, of the tables that are declared as streams. One
+            that the query opens beside them has no version that is known here.
+
+    Example:
+        >>> are_at_their_end(spark, rows, checkpoint, {state.table_id: state.version})
+        True
+    """
+    progress = read_progress(spark, checkpoint)
+    files = progress.files_beside(tables) if progress is not None else None
+    if files is None:
+        return False
+    streams = [node for relation, node in read_by(rows).items() if relation.is_streaming]
+    folders = [node for node in streams if _is_of_files(node)]
+    if len(folders) != len(files) or len(streams) != len(files) + len(tables):
+        return False
+    seen: set[str] = set()
+    for source, batch in files.items():
+        logged = _logged(spark, f"{checkpoint}/sources/{source}", batch)
+        if logged is None:
+            return False
+        seen |= logged
+    try:
+        return all(seen.issuperset(_listed(spark, node)) for node in folders)
+    except (Py4JError, PySparkException):
+        return False  # Spark says what is wrong with the folder.
+
+
+def _is_of_files(node: JavaObject) -> bool:
+    is_stream = class_name(node) == "StreamingRelation"
+    return is_stream and str(node.sourceName()).startswith("FileSource[")
+
+
+def _logged(spark: SparkSession, folder: str, batch: int) -> set[str] | None:
+    """The files that a source has read; None when its log is not at that batch, or is too long.
+
+    Source of the rule: Spark's `CompactibleFileStreamLog`: every tenth file repeats all before it.
+    """
+    sizes = file_sizes(spark, folder)
+    found = {int(name.removesuffix(_COMPACT)): name for name in sizes}
+    compact = max((n for n, name in found.items() if name.endswith(_COMPACT)), default=0)
+    names = [name for number, name in found.items() if number >= compact]
+    if max(found, default=None) != batch or sum(sizes[n] for n in names) > MOST_LOG_BYTES:
+        return None
+    paths: set[str] = set()
+    for name in names:
+        entries = read_text(spark, f"{folder}/{name}").splitlines()[1:]
+        paths.update(str(json.loads(entry)["path"]) for entry in entries)
+    return paths
+
+
+def _listed(spark: SparkSession, node: JavaObject) -> list[str]:
+    """The files that a source would find now, as it lists them (Spark's `FileStreamSource`)."""
+    jvm = Jvm(spark)
+    options = node.dataSource().options()
+    path = jvm.root.org.apache.hadoop.fs.Path(options.get("path").get())
+    system = path.getFileSystem(jvm.session.sessionState().newHadoopConf())
+    hadoop = jvm.root.org.apache.spark.deploy.SparkHadoopUtil.get()
+    roots = hadoop.globPathIfNecessary(system, system.makeQualified(path))
+    index_class = jvm.root.org.apache.spark.sql.execution.datasources.InMemoryFileIndex
+    no_cache = getattr(index_class, "$lessinit$greater$default$5")()
+    no_partitions = jvm.some(jvm.root.org.apache.spark.sql.types.StructType())
+    index = index_class(jvm.session, roots, options, no_partitions, no_cache, jvm.none, jvm.none)
+    found = jvm.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(index.inputFiles())
+    return [path for path in str(found.mkString("\n")).split("\n") if path]
