@@ -22,7 +22,7 @@ def obstacles(plan: MergePlan) -> list[str]:
         plan: The merge, as it was resolved.
     """
     command, settings, schema = plan.command, plan.settings, plan.metadata.schema()
-    fields = [str(field.metadata().json()) for field in items(schema.toSeq())]
+    fields = str(plan.metadata.schemaString())
     names = plan.protocol.readerAndWriterFeatureNames()
     features = {str(name) for name in items(names.toSeq())}
     found = []
@@ -43,7 +43,7 @@ def obstacles(plan: MergePlan) -> list[str]:
         "delta.identity": "identity",
         "__CHAR_VARCHAR_TYPE_STRING": "CHAR or VARCHAR",
     }.items():
-        if any(mark in text for text in fields):
+        if f'"{mark}' in fields:
             found.append(f"the table has {told} columns")
     unknown = sorted(features - _KNOWN_FEATURES)
     if unknown:

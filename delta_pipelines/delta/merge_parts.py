@@ -1,10 +1,13 @@
 """Parts of a resolved merge."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.classic.column import Column as ClassicColumn
 
-from delta_pipelines.delta.jvm import JavaObject
+from delta_pipelines.delta.jvm import JavaObject, Jvm, items
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +28,41 @@ class KeyPair:
         return str(self.column.name())
 
 
+class Values:
+    """What each column of the target becomes, in the target's order.
+
+    Equal ones give the same rows. They are fetched from the JVM only when they are needed: of a
+    wide table that is many round trips, and `UPDATE SET *` has the values of `INSERT *`.
+
+    Args:
+        jvm: The merge's session.
+        actions: Delta's resolved assignments, a Scala `Seq`; none for a delete.
+    """
+
+    def __init__(self, jvm: Jvm, actions: JavaObject) -> None:
+        self._jvm = jvm
+        self._actions = actions
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Values) and bool(self._actions.equals(other._actions))
+
+    __hash__ = None  # type: ignore[assignment]  # told by the JVM alone
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The values as columns, to be used on rows with the merge's attributes."""
+        return tuple(bound(self._jvm, action.expr()) for action in items(self._actions))
+
+    def come_from(self, plan: JavaObject) -> bool:
+        """True when they are made from a plan's columns alone.
+
+        Args:
+            plan: The source or the target.
+        """
+        sets = self._jvm.object("org.apache.spark.sql.catalyst.expressions.AttributeSet")
+        return bool(sets.apply(self._actions).subsetOf(plan.outputSet()))
+
+
 @dataclass(frozen=True, eq=False)
 class PlannedClause:
     """A clause as Delta resolved it.
@@ -32,11 +70,65 @@ class PlannedClause:
     Args:
         action: `update`, `delete` or `insert`.
         condition: When it acts; None for always.
-        values: What each column of the target becomes, in the target's order; none for a delete.
+        values: What the columns of the target become; none for a delete.
         reads_target: True when a value is made from a column of the target.
     """
 
     action: str
     condition: Column | None
-    values: tuple[Column, ...] = ()
+    values: Values
     reads_target: bool = False
+
+
+def bound(jvm: Jvm, expression: JavaObject) -> Column:
+    """A resolved expression as a column."""
+    return ClassicColumn(jvm.root.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+
+def valued(
+    jvm: Jvm,
+    rows: DataFrame,
+    names: Sequence[str],
+    clauses: Mapping[int, PlannedClause],
+    *,
+    does: Column,
+    current: Sequence[Column] = (),
+    also: Sequence[Column] = (),
+) -> DataFrame:
+    """Rows of the target: every column by the clause that acts.
+
+    Made of JVM columns, because PySpark's own operators ask the JVM up to ten times each.
+
+    Args:
+        jvm: The merge's session.
+        rows: Rows with the attributes of source and target.
+        names: The target's columns.
+        clauses: Number -> a clause that updates or inserts.
+        does: Tells the number of the clause that acts on a row.
+        current: What the columns are in rows on which none of them acts; none when there are no
+            such rows.
+        also: More columns.
+    """
+    groups: list[tuple[list[int], Values]] = []
+    for number, clause in clauses.items():
+        same = next((numbers for numbers, values in groups if values == clause.values), None)
+        if same is None:
+            groups.append(([number], clause.values))
+        else:
+            same.append(number)
+    choices = [(does.isin(numbers)._jc, values.columns) for numbers, values in groups]
+    if not current and choices:
+        *choices, (_, last) = choices
+    else:
+        last = tuple(current)
+    functions = jvm.type("org.apache.spark.sql.functions")
+    columns = []
+    for index, name in enumerate(names):
+        otherwise = last[index]._jc
+        chosen = None
+        for acts, values in choices:
+            chosen = (chosen or functions).when(acts, values[index]._jc)
+        whole = otherwise if chosen is None else chosen.otherwise(otherwise)
+        columns.append(getattr(whole, "as")(name))
+    wanted = jvm.sequence([*columns, *(column._jc for column in also)])
+    return jvm.frame(rows._jdf.select(wanted))

@@ -6,13 +6,12 @@ reads, given a fixed source and literal predicates, and run.
 """
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.jvm import (
@@ -24,7 +23,7 @@ from delta_pipelines.delta.jvm import (
     items,
     optional,
 )
-from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause
+from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause, Values, bound
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.merge.key_ranges import Key, KeyRange
 
@@ -55,9 +54,10 @@ class MergePlan:
 
         Source of the rule: `MergeIntoMaterializeSource.getReferencedSourceColumns`.
         """
-        read = {_id(a) for expression in self.expressions() for a in _attributes(expression)}
-        output = items(self.command.source().output())
-        return [index for index, attribute in enumerate(output) if _id(attribute) in read]
+        read, source = self.command.references(), self.command.source()
+        if source.outputSet().subsetOf(read):
+            return list(range(source.output().size()))
+        return [n for n, attribute in enumerate(items(source.output())) if read.contains(attribute)]
 
     @property
     def condition(self) -> Column:
@@ -91,12 +91,12 @@ class MergePlan:
             return true_literal(self._jvm)
         return reduce(expressions.Or, conditions)
 
-    @property
-    def target_columns(self) -> list[tuple[str, Column]]:
-        """Name and value of every column of the target."""
-        return [(str(a.name()), self._bound(a)) for a in items(self.command.target().output())]
+    @cached_property
+    def target_columns(self) -> tuple[Column, ...]:
+        """The columns of the target."""
+        return tuple(self._bound(a) for a in items(self.command.target().output()))
 
-    @property
+    @cached_property
     def target_schema(self) -> StructType:
         """The target's columns, in the order of a clause's values."""
         return _frame(self._jvm, self.command.target()).schema
@@ -174,8 +174,7 @@ class MergePlan:
         Only columns whose values can be put into ranges: whole numbers, decimals, dates and text.
         """
         target, source = (
-            {_id(a) for a in items(plan.output())}
-            for plan in (self.command.target(), self.command.source())
+            plan.outputSet() for plan in (self.command.target(), self.command.source())
         )
         pairs = []
         for conjunct in items(self.command.splitConjunctivePredicates(self.command.condition())):
@@ -183,12 +182,12 @@ class MergePlan:
                 continue
             sides = (conjunct.left(), conjunct.right())
             for column, value in (sides, sides[::-1]):
-                read = {_id(a) for a in _attributes(value)}
+                read = value.references()
                 if (
                     class_name(column) == "AttributeReference"
-                    and _id(column) in target
-                    and read
-                    and read <= source
+                    and target.contains(column)
+                    and not read.isEmpty()
+                    and read.subsetOf(source)
                     and value.deterministic()
                     and _kind(column) in _RANGED
                 ):
@@ -306,18 +305,16 @@ class MergePlan:
         kinds = {"Update": "update", "Delete": "delete", "Insert": "insert"}
         kind = next(v for k, v in kinds.items() if k in class_name(clause))
         condition = optional(clause.condition())
-        values = [] if kind == "delete" else [a.expr() for a in items(clause.resolvedActions())]
-        target = {_id(a) for a in items(self.command.target().output())}
+        values = Values(self._jvm, clause.resolvedActions())
         return PlannedClause(
             kind,
             None if condition is None else self._bound(condition),
-            tuple(self._bound(value) for value in values),
-            any(_id(a) in target for value in values for a in _attributes(value)),
+            values,
+            reads_target=not values.come_from(self.command.source()),
         )
 
     def _bound(self, expression: JavaObject) -> Column:
-        columns = self._jvm.root.org.apache.spark.sql.classic.ExpressionUtils
-        return ClassicColumn(columns.column(expression))
+        return bound(self._jvm, expression)
 
     def expressions(self) -> list[JavaObject]:
         """ON, and every condition and value of the clauses."""
@@ -351,13 +348,5 @@ def _delta_path(leaf: JavaObject) -> str | None:
     return str(index.deltaLog().dataPath().toString()) if is_a(index, "TahoeFileIndex") else None
 
 
-def _attributes(expression: JavaObject) -> list[JavaObject]:
-    return items(expression.references().toSeq())
-
-
 def _frame(jvm: Jvm, plan: JavaObject) -> DataFrame:
     return jvm.frame(jvm.root.org.apache.spark.sql.classic.Dataset.ofRows(jvm.session, plan))
-
-
-def _id(attribute: JavaObject) -> int:
-    return int(attribute.exprId().id())

@@ -153,11 +153,16 @@ def first_acting(
         unchanged: Number of a clause -> when it leaves the row alone; no later one acts then.
         begin: Number of the first clause.
     """
-    does = F.when(F.lit(False), F.lit(NOTHING))
+    choices: list[tuple[Column, Column]] = []
+    otherwise = F.lit(NOTHING)
     for number, clause in enumerate(clauses, begin):
-        acts = F.lit(True) if clause.condition is None else clause.condition
         chosen = F.lit(number)
         if unchanged and number in unchanged:
             chosen = F.when(unchanged[number], F.lit(NOTHING)).otherwise(chosen)
-        does = does.when(acts, chosen)
-    return does.otherwise(F.lit(NOTHING))
+        if clause.condition is None:
+            otherwise = chosen
+            break
+        choices.append((clause.condition, chosen))
+    for acts, chosen in reversed(choices):
+        otherwise = F.when(acts, chosen).otherwise(otherwise)
+    return otherwise

@@ -19,12 +19,11 @@ from delta_pipelines.delta.fixed_rows import (
     RowsFailure,
     checkpoint_rows,
     first_rows,
-    is_hinted,
     rows_failure,
     rows_on_driver,
 )
 from delta_pipelines.delta.jvm import Jvm
-from delta_pipelines.delta.merge_parts import PlannedClause
+from delta_pipelines.delta.merge_parts import PlannedClause, valued
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_transaction import FILE, ROW, Files, MergeTransaction
 from delta_pipelines.merge.equality import unchanged_values
@@ -44,20 +43,14 @@ from delta_pipelines.merge.matches import (
     row_metrics,
 )
 from delta_pipelines.merge.native import ChangedRows
+from delta_pipelines.merge.nearness import PATH_VALUES, near
 from delta_pipelines.merge.prepared import SOURCE_ROW
 from delta_pipelines.steps import Step, reached
 
 log = logging.getLogger(__name__)
 
 _LEVEL = "MEMORY_AND_DISK"
-BROADCAST_BYTES = "spark.delta_pipelines.merge.broadcastBytes"
-"""Setting: up to which size the engine has rows brought to all of the target's (128 MiB)."""
-_BROADCAST_BYTES = 128 * 1024 * 1024
-_VALUE_BYTES = 16
-"""What a value takes in a broadcast table, roughly; Spark adds about as much for its index."""
 _REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
-_PATH_BYTES = 256
-"""What the path of a file takes, roughly."""
 _KEYS = 4
 """How many columns of the source the narrow scan compares, roughly."""
 _FEW_PAIRS, _FEW_BYTES = 40_000, 16 * 1024 * 1024
@@ -156,15 +149,7 @@ class OwnMerge:
         return self._source.frame.count() if known is None else known
 
     def _near(self, rows: DataFrame, count: int, columns: int | None = None) -> DataFrame:
-        """One side of a join, which Spark is to bring to the other while it is small enough.
-
-        Else both are shuffled, the target's rows too, as Delta does it.
-        """
-        if is_hinted(rows):
-            return rows  # the user knows better
-        limit = int(str(self._spark.conf.get(BROADCAST_BYTES, str(_BROADCAST_BYTES))))
-        size = count * _VALUE_BYTES * (len(rows.columns) if columns is None else columns)
-        return F.broadcast(rows) if size < limit else rows
+        return near(self._spark, rows, count, columns)
 
     def find_touched_files(self, candidates: Files, *, unique: bool) -> Matches:
         """Find what matches, by one narrow scan of the candidates.
@@ -225,7 +210,11 @@ class OwnMerge:
                 rows = self._txn.located(touched, by_row=False).count() if known is None else known
                 copied = rows - changed["update"] - changed["delete"]
         inserted = 0
-        if inserts:
+        alike = self._all_alike(matches) if at_once else None
+        if alike is not None:
+            parts.append(self._valued(self._source.frame, {0: alike}, F.lit(0)))
+            inserted = count - matches.sources
+        elif inserts:
             new, inserted = self._inserted(matches, count)
             if at_once:
                 new = self._of_source(matches)
@@ -247,6 +236,17 @@ class OwnMerge:
         alone = any(n >= len(self._matched) for n in updates)
         reads_target = any(self._acting[n].reads_target for n in updates)
         return bool(updates) and not (alone or reads_target or self._feeds)
+
+    def _all_alike(self, matches: Matches) -> PlannedClause | None:
+        """The clause with whose values every row of the source is written once; None if not so."""
+        clauses = [self._acting[n] for n in matches.by_clause]
+        if self._count > matches.sources:
+            clauses += self._not_matched
+            if len(self._not_matched) != 1 or self._not_matched[0].condition is not None:
+                return None
+        once = matches.count == matches.sources == matches.changed
+        alike = all(c.action != "delete" and c.values == clauses[0].values for c in clauses)
+        return clauses[0] if once and alike else None
 
     def _of_source(self, matches: Matches) -> DataFrame:
         """The updated rows and the new ones, in one pass over the source."""
@@ -282,9 +282,11 @@ class OwnMerge:
             ).dropDuplicates(["__dp_f", "__dp_r"])  # of an unconditional delete alone
             touched = self._txn.located(self._touched(candidates, matches), by_row=True)
             here = (F.col(FILE) == F.col("__dp_f")) & (F.col(ROW) == F.col("__dp_r"))
-            wide = len(places.columns) + _PATH_BYTES // _VALUE_BYTES
+            wide = len(places.columns) + PATH_VALUES
             found = touched.join(self._near(places, matches.changed, wide), here)
             rows = found.join(self._near(source, self._count), on, "left")
+        elif (alike := self._all_alike(matches)) is not None:
+            rows, clauses = source, {0: alike}
         else:
             rows = source.join(self._near(changed.select(PAIR, DO), matches.changed), on)
         if self._feeds:
@@ -362,27 +364,20 @@ class OwnMerge:
         keep: bool = False,
         also: Sequence[Column] = (),
     ) -> DataFrame:
-        """Rows of the target: every column by the clause that acts, or as it was."""
-        columns = []
-        for index, (name, current) in enumerate(self._plan.target_columns):
-            values = [(n, clause.values[index]) for n, clause in clauses.items()]
-            if not keep and len(values) == 1:
-                columns.append(values[0][1].alias(name))
-                continue
-            value = F.when(F.lit(False), values[0][1]) if values else F.when(F.lit(False), current)
-            for number, one in values:
-                value = value.when(does == number, one)
-            columns.append((value.otherwise(current) if keep else value).alias(name))
-        return rows.select(*columns, *also)
+        """Rows of the target: every column by the clause that acts, or, with `keep`, as it was."""
+        plan = self._plan
+        current = plan.target_columns if keep else ()
+        names = plan.target_schema.names
+        return valued(Jvm(self._spark), rows, names, clauses, does=does, current=current, also=also)
 
     def _unchanged(self, skips: Sequence[bool]) -> dict[int, Column]:
         """For the clauses that skip, when a row would keep all its values."""
         if not any(skips):
             return {}
         schema = self._plan.target_schema
-        current = [column for _, column in self._plan.target_columns]
+        current = self._plan.target_columns
         return {
-            number: unchanged_values(schema, current, self._matched[number].values)
+            number: unchanged_values(schema, current, self._matched[number].values.columns)
             for number, skipping in enumerate(skips)
             if skipping
         }

@@ -117,7 +117,7 @@ def test_every_case_is_as_by_delta(spark, tmp_path, layout, case):
 def test_a_source_too_large_to_be_broadcast(spark, tmp_path, layout, case, monkeypatch):
     """Neither kept on the driver nor broadcast: both sides of the joins are shuffled."""
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
-    monkeypatch.setattr("delta_pipelines.merge.own._BROADCAST_BYTES", 0)
+    monkeypatch.setattr("delta_pipelines.merge.nearness._BROADCAST_BYTES", 0)
     monkeypatch.setattr("delta_pipelines.merge.prepared._FEW_ROWS", 0)
     before = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
