@@ -99,7 +99,7 @@ def rows_on_driver(
         )
     else:
         plan = _parallel(jvm, output, data)
-    return FixedRows(_frame(jvm, plan), count=count)
+    return FixedRows(jvm.rows_of(plan), count=count)
 
 
 def _parallel(jvm: Jvm, output: JavaObject, data: JavaObject) -> JavaObject:
@@ -146,7 +146,7 @@ def checkpoint_rows(spark: SparkSession, rows: DataFrame, level: str) -> FixedRo
     fixed = rows.localCheckpoint(eager=True, storageLevel=storage_level(level))
     rdd = fixed._jdf.queryExecution().analyzed().rdd()
     rdd.setName(RDD_NAME)
-    return FixedRows(_frame(jvm, fixed._jdf.queryExecution().analyzed()), level, rdd)
+    return FixedRows(jvm.rows_of(fixed._jdf.queryExecution().analyzed()), level, rdd)
 
 
 def storage_level(name: str) -> StorageLevel:
@@ -175,7 +175,7 @@ def with_hints_of(spark: SparkSession, query: DataFrame, fixed: FixedRows) -> Da
     plan = fixed.frame._jdf.queryExecution().analyzed()
     for hint in reversed(items(hints)):  # the top one is the outermost again
         plan = jvm.root.org.apache.spark.sql.catalyst.plans.logical.ResolvedHint(plan, hint)
-    return _frame(jvm, plan)
+    return jvm.rows_of(plan)
 
 
 def is_hinted(rows: DataFrame) -> bool:
@@ -197,7 +197,7 @@ def columns_at(spark: SparkSession, rows: DataFrame, positions: Sequence[int]) -
     if len(positions) == len(output):
         return rows
     wanted = jvm.sequence([output[position] for position in positions])
-    return _frame(jvm, jvm.root.org.apache.spark.sql.catalyst.plans.logical.Project(wanted, plan))
+    return jvm.rows_of(jvm.root.org.apache.spark.sql.catalyst.plans.logical.Project(wanted, plan))
 
 
 def plan_text(rows: DataFrame) -> str:
@@ -248,7 +248,3 @@ def _plans(plan: JavaObject) -> Iterator[JavaObject]:
     yield plan
     for child in items(plan.children()):
         yield from _plans(child)
-
-
-def _frame(jvm: Jvm, plan: JavaObject) -> DataFrame:
-    return jvm.frame(jvm.root.org.apache.spark.sql.classic.Dataset.ofRows(jvm.session, plan))

@@ -116,6 +116,10 @@ class Jvm:
         """A PySpark frame around a JVM `Dataset[Row]`."""
         return DataFrame(dataset, self.spark)
 
+    def rows_of(self, plan: JavaObject) -> DataFrame:
+        """A PySpark frame of the rows of a logical plan; a command runs at once."""
+        return self.frame(self.root.org.apache.spark.sql.classic.Dataset.ofRows(self.session, plan))
+
 
 def optional(option: JavaObject) -> Any:
     """The value of a Scala `Option`, or None."""

@@ -99,7 +99,7 @@ class MergePlan:
     @cached_property
     def target_schema(self) -> StructType:
         """The target's columns, in the order of a clause's values."""
-        return _frame(self._jvm, self.command.target()).schema
+        return self._jvm.rows_of(self.command.target()).schema
 
     @property
     def partition_columns(self) -> list[str]:
@@ -110,7 +110,7 @@ class MergePlan:
     @property
     def source(self) -> DataFrame:
         """The source as it was resolved: its `now()` is that of the clauses."""
-        return _frame(self._jvm, self.command.source())
+        return self._jvm.rows_of(self.command.source())
 
     @property
     def metadata(self) -> JavaObject:
@@ -249,7 +249,7 @@ class MergePlan:
             else:  # of a list, skipping looks at the smallest and the largest alone
                 parts += [column == point for point in points]
             conjuncts.append(reduce(or_, parts))
-        target = _frame(self._jvm, self.command.target()).filter(reduce(and_, conjuncts))
+        target = self._jvm.rows_of(self.command.target()).filter(reduce(and_, conjuncts))
         # A decimal's literal has the type of its own digits, and the analyser puts a cast around.
         folding = self._jvm.object("org.apache.spark.sql.catalyst.optimizer.ConstantFolding")
         return folding.apply(target._jdf.queryExecution().analyzed()).condition()
@@ -280,7 +280,7 @@ class MergePlan:
     def run(self) -> Row | None:
         """Run the merge; gives Delta's row of counts."""
         with active(self._jvm.spark):
-            return _frame(self._jvm, self.command).first()
+            return self._jvm.rows_of(self.command).first()
 
     def _with(
         self, *, source: JavaObject | None = None, condition: JavaObject | None = None
@@ -346,7 +346,3 @@ def _delta_path(leaf: JavaObject) -> str | None:
         return None
     index = leaf.relation().location()
     return str(index.deltaLog().dataPath().toString()) if is_a(index, "TahoeFileIndex") else None
-
-
-def _frame(jvm: Jvm, plan: JavaObject) -> DataFrame:
-    return jvm.frame(jvm.root.org.apache.spark.sql.classic.Dataset.ofRows(jvm.session, plan))

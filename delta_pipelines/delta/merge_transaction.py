@@ -199,7 +199,7 @@ class MergeTransaction:
         plan = self._command.buildTargetPlanWithFiles(
             self._jvm.session, self._txn, files.added, self._jvm.sequence([])
         )
-        frame = _frame(self._jvm, plan)
+        frame = self._jvm.rows_of(plan)
         places = [F.col("_metadata.file_path").alias(FILE)]
         places += [F.col("_metadata.row_index").alias(ROW)] if by_row else []
         return frame.select("*", *places)
@@ -345,7 +345,3 @@ class MergeTransaction:
             manager.recacheByPlan(self._jvm.session, self._command.target())
         except Py4JError:  # the commit stands, whatever becomes of a cache
             self._jvm.session.catalog().clearCache()
-
-
-def _frame(jvm: Jvm, plan: JavaObject) -> DataFrame:
-    return jvm.frame(jvm.root.org.apache.spark.sql.classic.Dataset.ofRows(jvm.session, plan))

@@ -1,21 +1,19 @@
 """A table's checkpoint folders held against the table: lost, or too old."""
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.folders import delete_folder, folders_in
+from delta_pipelines.delta.folders import delete_folder
 from delta_pipelines.delta.progress import read_progress
 from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
-from delta_pipelines.planning.checkpoints import Checkpoint, checkpoints_folder, checkpoints_of
+from delta_pipelines.planning.checkpoints import Checkpoint, checkpoints_of
 from delta_pipelines.planning.plan import Plan
+from delta_pipelines.planning.stream_plans import old_checkpoints
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_DAY_MS = 86_400_000
 
 
 def check_not_behind(
@@ -58,17 +56,17 @@ def delete_old_checkpoints(
 ) -> None:
     """Delete checkpoints that no longer count and are older than the retention.
 
+    Only for who holds the table's lease: to others, a checkpoint that was just begun looks old.
+
     Args:
         spark: The session.
         table: The table.
         plan: The run's plan: storage root and retention.
         current: The checkpoints that count, by flow.
     """
-    limit = time.time() * 1000 - plan.checkpoint_retention_days * _DAY_MS
-    for flow, checkpoint in current.items():
-        for old in folders_in(spark, checkpoints_folder(plan.storage, table.identifier, flow)):
-            if old.name != checkpoint.id and old.modified_ms < limit:
-                delete_folder(spark, old.path)
+    days = plan.checkpoint_retention_days
+    for path in old_checkpoints(spark, table.identifier, current, plan.storage, days):
+        delete_folder(spark, path)
 
 
 def from_the_beginning(table: Table, flow: Flow) -> str:

@@ -8,9 +8,7 @@ from delta_pipelines.delta.table import TableState
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import TableFacts
-from delta_pipelines.flows.stream_checkpoints import delete_old_checkpoints
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
@@ -42,12 +40,9 @@ def leave_as_planned(
         return None
     if not context.reads_as_planned(planned.identifier):
         return None
-    if planned.streams:
+    if planned.streams and not context.just_planned:
         # What a plan of an hour ago found in files says nothing about them now.
-        if not context.just_planned:
-            return None
-        table = context.plan.graph.tables[planned.name]
-        delete_old_checkpoints(spark, table, context.plan, checkpoints_of(before.properties))
+        return None
     if not context.just_planned:
         now = load_table(spark, planned.identifier)
         if now is None or (now.table_id, now.version) != (before.table_id, before.version):

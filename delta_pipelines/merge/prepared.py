@@ -101,11 +101,6 @@ class MergeSource:
         self._prepared_for: tuple[frozenset[int] | None, bool] = (frozenset(), False)
         """Which columns were asked for, and whether the rows were to be fixed and numbered."""
 
-    @property
-    def is_prepared(self) -> bool:
-        """True between preparing and the end of the attempt."""
-        return self._frame is not None
-
     def serves(self, referenced_columns: Sequence[int] | None, *, always: bool) -> bool:
         """True when it is prepared so that a merge which asks for this can use it.
 

@@ -63,8 +63,8 @@ def make_plan(
     graph = pipeline.graph()
     storage = pipeline.storage or default_storage(spark, pipeline.name)
     chosen = refresh_set(graph, selection)
-    plan = _Planner(pipeline.name, graph, spark, chosen, storage, force).plan()
-    return replace(plan, checkpoint_retention_days=pipeline.checkpoint_retention_days)
+    days = pipeline.checkpoint_retention_days
+    return _Planner(pipeline.name, graph, spark, chosen, storage, days, force).plan()
 
 
 def plan_anew(plan: Plan, spark: "SparkSession", identifier: Identifier) -> DatasetPlan:
@@ -77,7 +77,8 @@ def plan_anew(plan: Plan, spark: "SparkSession", identifier: Identifier) -> Data
     """
     [dataset] = [asset for asset in plan.graph.assets if asset.identifier == identifier]
     chosen = RefreshSet((dataset,), plan.full, plan.blocked, plan.reset_checkpoints)
-    planner = _Planner(plan.pipeline, plan.graph, spark, chosen, plan.storage, False)
+    days = plan.checkpoint_retention_days
+    planner = _Planner(plan.pipeline, plan.graph, spark, chosen, plan.storage, days, False)
     return planner.plan().datasets[0]
 
 
@@ -97,6 +98,7 @@ class _Planner:
         spark: "SparkSession",
         chosen: RefreshSet,
         storage: str,
+        checkpoint_retention_days: float,
         force: bool,
     ) -> None:
         self._pipeline = pipeline
@@ -104,8 +106,10 @@ class _Planner:
         self._spark = spark
         self._chosen = chosen
         self._storage = storage
+        self._checkpoint_retention_days = checkpoint_retention_days
         self._force = force
         self._tables = Tables(spark)
+        self._streams = StreamPlans(graph, self._tables, chosen)
         self._redaction = Redaction.of(settings_of(spark), os.environ).knowing(
             *(flow.declaration.spark_conf for flow in graph.flows)
         )
@@ -131,6 +135,7 @@ class _Planner:
             pins=self._tables.pins,
             blocked=self._chosen.blocked,
             storage=self._storage,
+            checkpoint_retention_days=self._checkpoint_retention_days,
             reset_checkpoints=self._chosen.reset,
             full=self._chosen.full,
             redaction=self._redaction,
@@ -183,8 +188,7 @@ class _Planner:
         notes: tuple[str, ...] = ()
         is_stream = any(frame.isStreaming for frame in frames)
         if is_stream:
-            streams = StreamPlans(self._graph, self._tables, self._chosen)
-            notes = streams.check(table, frames, definition, is_full_refresh=is_full)
+            notes = self._streams.check(table, frames, definition, is_full_refresh=is_full)
         blocked = table.identifier in self._chosen.blocked
         action, reason = _action(table, base, is_full, blocked)
         changed_comment = base is not None and base.comment != definition.comment
@@ -229,9 +233,9 @@ class _Planner:
             return self._judge(flow, base, analysed[0], planned.changes)
         if planned.changes or self._force:
             return None
-        streams = StreamPlans(self._graph, self._tables, self._chosen)
         frames = [one.frame for one in analysed]
-        at_their_end = streams.have_nothing_new(table, frames, self._storage)
+        days = self._checkpoint_retention_days
+        at_their_end = self._streams.have_nothing_new(table, frames, self._storage, days)
         return Verdict(True, NOTHING_NEW) if at_their_end else None
 
     def _judge(

@@ -1,23 +1,58 @@
 """A table's streams, held against its checkpoints while planning; nothing is read from them."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.folders import folders_in
 from delta_pipelines.delta.stream_ends import are_at_their_end
 from delta_pipelines.delta.streams import check_appends
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Flow, Graph, Table
 from delta_pipelines.graph.streams import stream_inputs
-from delta_pipelines.planning.checkpoints import StreamSource, checkpoints_of, outdated_reason
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.checkpoints import (
+    Checkpoint,
+    StreamSource,
+    checkpoints_folder,
+    checkpoints_of,
+    outdated_reason,
+)
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.selection import RefreshSet
 from delta_pipelines.planning.tables import Tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 NOTHING_NEW = "its streams have nothing new"
+_DAY_MS = 86_400_000
+
+
+def old_checkpoints(
+    spark: "SparkSession",
+    table: Identifier,
+    current: Mapping[str, Checkpoint],
+    storage: str,
+    retention_days: float,
+) -> list[str]:
+    """The folders of checkpoints that no longer count and are older than the retention.
+
+    Args:
+        spark: The session.
+        table: The table.
+        current: The checkpoints that count, by flow.
+        storage: Root folder of the checkpoints.
+        retention_days: Days that they are kept.
+    """
+    limit = time.time() * 1000 - retention_days * _DAY_MS
+    return [
+        old.path
+        for flow, checkpoint in current.items()
+        for old in folders_in(spark, checkpoints_folder(storage, table, flow))
+        if old.name != checkpoint.id and old.modified_ms < limit
+    ]
 
 
 class StreamPlans:
@@ -93,13 +128,16 @@ class StreamPlans:
             )
         return tuple(notes)
 
-    def have_nothing_new(self, table: Table, frames: "Sequence[DataFrame]", storage: str) -> bool:
+    def have_nothing_new(
+        self, table: Table, frames: "Sequence[DataFrame]", storage: str, retention_days: float
+    ) -> bool:
         """True when a table's streams have read all that there is, and go on as they are.
 
         Args:
             table: The table, which exists.
             frames: Its analysed queries, one per flow.
             storage: Root folder of the checkpoints.
+            retention_days: Where an older checkpoint is still to be deleted, a refresh has to.
         """
         base = self._tables.state(table.identifier)
         current = checkpoints_of(base.properties) if base else {}
@@ -116,7 +154,8 @@ class StreamPlans:
             path = had.path(storage, table.identifier, flow.name)
             if not are_at_their_end(frame.sparkSession, frame, path, versions):
                 return False
-        return True
+        spark = frames[0].sparkSession
+        return not old_checkpoints(spark, table.identifier, current, storage, retention_days)
 
     def _sources(self, flow: Flow) -> dict[str, StreamSource]:
         """What a flow's streams will read in this run."""

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pipelines as dp
+from delta_pipelines.delta import stream_ends
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines_tests.pipelines import (
@@ -94,6 +95,15 @@ def test_a_log_of_files_is_read_also_where_spark_has_compacted_it(spark, schema,
     assert len(rows_of(spark, f"{schema}.lines")) == 14
 
 
+def test_a_log_too_long_to_be_read_here_is_left_to_spark(spark, schema, folder, monkeypatch):
+    pipeline = reading(schema, str(folder))
+    run_well(pipeline, spark)
+    assert actions(pipeline, spark)["lines"] == "none"
+    monkeypatch.setattr(stream_ends, "MOST_LOG_BYTES", 0)
+    assert actions(pipeline, spark)["lines"] == "refresh"
+    assert run_well(pipeline, spark).results["lines"].status == "unchanged"
+
+
 def test_folders_named_by_a_pattern_are_all_looked_at(spark, schema, tmp_path):
     for year in ("2024", "2025"):
         (tmp_path / year).mkdir()
@@ -106,6 +116,20 @@ def test_folders_named_by_a_pattern_are_all_looked_at(spark, schema, tmp_path):
     assert actions(pipeline, spark)["lines"] == "refresh"
     run_well(pipeline, spark)
     assert rows_of(spark, f"{schema}.lines") == [(2024,), (2025,), (2026,)]
+
+
+def test_old_checkpoints_are_deleted_although_nothing_is_new(spark, schema, folder):
+    pipeline = reading(schema, str(folder))
+    run_well(pipeline, spark)
+    first = checkpoint(spark, schema, pipeline)
+    run_well(pipeline, spark, full_refresh=["lines"])
+    assert first.exists()
+    assert actions(pipeline, spark)["lines"] == "none"
+    pipeline.checkpoint_retention_days = 0
+    assert actions(pipeline, spark)["lines"] == "refresh"
+    assert run_well(pipeline, spark).results["lines"].status == "unchanged"
+    assert not first.exists()
+    assert actions(pipeline, spark)["lines"] == "none"
 
 
 def test_a_batch_that_did_not_end_is_given_again(spark, schema, folder):
