@@ -50,8 +50,8 @@ class FixedRows:
 
     Args:
         frame: The rows.
-        level: The checkpoint's storage level; None for rows on the driver.
-        rdd: The checkpoint; None for rows on the driver.
+        level: The checkpoint's storage level; None for rows that are kept nowhere else.
+        rdd: The checkpoint; None for rows on the driver, or in versions of tables.
         count: How many there are; None when nobody counted.
     """
 

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, items
+from delta_pipelines.merge.key_types import KeyType
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,10 +18,14 @@ class KeyPair:
     Args:
         column: The target's attribute.
         value: An expression over the source.
+        type: The column's type.
+        compared: The type in which both are compared; the column's own, or one that it widens to.
     """
 
     column: JavaObject
     value: JavaObject
+    type: KeyType
+    compared: KeyType
 
     @property
     def name(self) -> str:

@@ -25,9 +25,8 @@ from delta_pipelines.delta.jvm import (
 )
 from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause, Values, bound
 from delta_pipelines.delta.sessions import active
-from delta_pipelines.merge.key_ranges import Key, KeyRange
-
-_RANGED = ("byte", "short", "integer", "long", "decimal", "date", "string")
+from delta_pipelines.merge.key_ranges import BUCKETS, Key, KeyRange, as_number
+from delta_pipelines.merge.key_types import KeyType
 
 _VECTORS = "delta.enableDeletionVectors"
 _OPTIMIZED = "spark.databricks.delta.optimizeWrite.enabled"
@@ -88,7 +87,7 @@ class MergePlan:
         if not conditions:
             return None
         if None in conditions:
-            return true_literal(self._jvm)
+            return literal(self._jvm, True)
         return reduce(expressions.Or, conditions)
 
     @cached_property
@@ -172,6 +171,7 @@ class MergePlan:
         """The conjuncts of ON that say: a column of the target equals something of the source.
 
         Only columns whose values can be put into ranges: whole numbers, decimals, dates and text.
+        Where the sides differ in type, the analyser has put a cast around the column.
         """
         target, source = (
             plan.outputSet() for plan in (self.command.target(), self.command.source())
@@ -181,7 +181,8 @@ class MergePlan:
             if class_name(conjunct) != "EqualTo":
                 continue
             sides = (conjunct.left(), conjunct.right())
-            for column, value in (sides, sides[::-1]):
+            for side, value in (sides, sides[::-1]):
+                column, is_exact = _behind_casts(side)
                 read = value.references()
                 if (
                     class_name(column) == "AttributeReference"
@@ -189,9 +190,10 @@ class MergePlan:
                     and not read.isEmpty()
                     and read.subsetOf(source)
                     and value.deterministic()
-                    and _kind(column) in _RANGED
+                    and is_exact
+                    and _type(column).is_ranged
                 ):
-                    pairs.append(KeyPair(column, value))
+                    pairs.append(KeyPair(column, value, _type(column), _type(side)))
         return pairs
 
     def with_source(self, rows: DataFrame) -> "MergePlan":
@@ -206,11 +208,38 @@ class MergePlan:
         return self._with(condition=both)
 
     def key_ends(self, rows: DataFrame, pairs: Sequence[KeyPair]) -> list[tuple[Any, Any]]:
-        """The smallest and the largest value of each key in rows of the source; one Spark job."""
-        columns = self._key_columns(pairs)
+        """The smallest and the largest value of each key in rows of the source; one Spark job.
+
+        Fractions are left out where the target has whole numbers.
+        """
+        columns = [self._comparable(pair) for pair in pairs]
         ends = [end(column) for column in columns for end in (F.min, F.max)]
         found = tuple(rows.agg(*ends).collect()[0])
         return list(zip(found[::2], found[1::2], strict=True))
+
+    def key_buckets(self, rows: DataFrame, ends: Sequence[tuple[KeyPair, KeyRange]]) -> list[Any]:
+        """In which of `BUCKETS` equal parts between its ends each key has values; one Spark job.
+
+        Args:
+            rows: The fixed source.
+            ends: Key -> its smallest and largest value: whole numbers or dates.
+        """
+        parts = []
+        for pair, between in ends:
+            column = self._comparable(pair)
+            number = F.unix_date(column) if pair.type.name == "date" else column
+            first, last = as_number(between.low), as_number(between.high)
+            width = (last - first + 1) / BUCKETS
+            bucket = F.floor((number.cast("double") - float(first)) / width).cast("int")
+            within = column.between(between.low, between.high)
+            parts.append(F.collect_set(F.when(within, F.least(bucket, F.lit(BUCKETS - 1)))))
+        return list(rows.agg(*parts).collect()[0])
+
+    def _comparable(self, pair: KeyPair) -> Column:
+        column = self._bound(pair.value)
+        if pair.type.is_whole and pair.compared.name in ("double", "decimal"):
+            return F.when(column % 1 == 0, column)
+        return column
 
     def key_values(self, rows: DataFrame, pairs: Sequence[KeyPair]) -> list[tuple[Any, ...]]:
         """The values of keys in rows of the source.
@@ -229,11 +258,13 @@ class MergePlan:
         """A predicate on the target alone, in literals of the columns' own types.
 
         Args:
-            within: Key -> the ranges in which its values are.
+            within: Key -> the ranges in which its values are; without any, nothing matches.
 
         A literal behind a cast would keep every file, and so would BETWEEN: Delta's skipping looks
         at comparisons with bare literals only.
         """
+        if not all(ranges for _, ranges in within):
+            return literal(self._jvm, False)
         conjuncts = []
         for pair, ranges in within:
             column = self._bound(pair.column)
@@ -256,7 +287,7 @@ class MergePlan:
 
     def _literal(self, pair: KeyPair, value: Key) -> Column:
         """A bare literal of the column's type; Python knows one kind of whole number."""
-        suffix = {"byte": "Y", "short": "S", "long": "L"}.get(_kind(pair.column), "")
+        suffix = {"byte": "Y", "short": "S", "long": "L"}.get(pair.type.name, "")
         return F.expr(f"{value}{suffix}") if isinstance(value, int) else F.lit(value)
 
     def candidates(self, predicate: JavaObject) -> int:
@@ -330,15 +361,23 @@ class MergePlan:
         return found
 
 
-def _kind(column: JavaObject) -> str:
-    """The name of a column's type, `decimal(12,2)` without its digits."""
-    return str(column.dataType().typeName()).partition("(")[0]
+def _type(expression: JavaObject) -> KeyType:
+    return KeyType.of(str(expression.dataType().typeName()))
 
 
-def true_literal(jvm: Jvm) -> JavaObject:
-    """A predicate that every file and row meets."""
+def _behind_casts(expression: JavaObject) -> tuple[JavaObject, bool]:
+    """What a cast, or several, are of, and whether they keep its values apart."""
+    is_exact = True
+    while class_name(expression) == "Cast":
+        is_exact &= _type(expression.child()).widens_to(_type(expression))
+        expression = expression.child()
+    return expression, is_exact
+
+
+def literal(jvm: Jvm, value: bool) -> JavaObject:
+    """A predicate that every file and row meets, or none."""
     boolean = jvm.object("org.apache.spark.sql.types.BooleanType")
-    return jvm.root.org.apache.spark.sql.catalyst.expressions.Literal.create(True, boolean)
+    return jvm.root.org.apache.spark.sql.catalyst.expressions.Literal.create(value, boolean)
 
 
 def _delta_path(leaf: JavaObject) -> str | None:

@@ -16,7 +16,7 @@ from delta_pipelines.delta.deletion_vectors import (
     with_whole_statistics,
 )
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
-from delta_pipelines.delta.merge_plan import MergePlan, true_literal
+from delta_pipelines.delta.merge_plan import MergePlan, literal
 from delta_pipelines.delta.signatures import Member, check_signatures
 from delta_pipelines.steps import Step
 
@@ -161,7 +161,7 @@ class MergeTransaction:
             if not one.references().isEmpty()
         ]
         told += [] if predicate is None else [predicate]
-        wanted = [told or [true_literal(self._jvm)]]
+        wanted = [told or [literal(self._jvm, True)]]
         by_source = self._plan.by_source_predicate
         wanted += [] if by_source is None else [[by_source]]
         # A condition on the target leaves files out, and with them matches that would be double.
@@ -270,7 +270,7 @@ class MergeTransaction:
             True,
             places._jdf,
             candidates.added,
-            true_literal(self._jvm),
+            literal(self._jvm, True),
             *columns,
         )
 

@@ -6,13 +6,16 @@ within them, whatever the clauses do.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from pyspark.sql import DataFrame
 
 from delta_pipelines.delta.fixed_rows import FixedRows
 from delta_pipelines.delta.merge_parts import KeyPair
 from delta_pipelines.delta.merge_plan import MergePlan
-from delta_pipelines.merge.key_ranges import MAX_VALUES, Key, KeyRange, key_ranges
+from delta_pipelines.merge.key_ranges import MAX_VALUES, KeyRange, bucket_ranges, key_ranges
 
 FEWEST_FILES = 8
 """A table of fewer files is read faster than looked through."""
@@ -25,7 +28,7 @@ class KnownKeys:
     """What is known of a fixed source's keys.
 
     Args:
-        within: Key -> the ranges in which its values are.
+        within: Key -> the ranges in which its values are; of a key without any, nothing matches.
         unique: No two rows of the source can match one row of the target.
     """
 
@@ -63,12 +66,13 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None) -> KnownKeys:
         return KnownKeys()
     try:
         if fixed.count is None:
-            return KnownKeys(_between_ends(plan, pairs, fixed))
+            worth = plan.files >= FEWEST_FILES
+            return KnownKeys(_of_many(plan, pairs, fixed.frame)) if worth else KnownKeys()
         rows = plan.key_values(fixed.frame, pairs)
     except (ValueError, OverflowError):
         return KnownKeys()  # a date that Python does not know
     matching = [row for row in rows if None not in row]
-    return KnownKeys(_within(plan, pairs, rows), len(set(matching)) == len(matching))
+    return KnownKeys(_of_rows(plan, pairs, rows), len(set(matching)) == len(matching))
 
 
 def inject(plan: MergePlan, keys: KnownKeys) -> Injection:
@@ -89,27 +93,36 @@ def inject(plan: MergePlan, keys: KnownKeys) -> Injection:
     return Injection(plan.with_predicate(predicate), note)
 
 
-def _between_ends(
-    plan: MergePlan, pairs: list[KeyPair], fixed: FixedRows
+def _of_many(
+    plan: MergePlan, pairs: Sequence[KeyPair], rows: DataFrame
 ) -> list[tuple[KeyPair, list[KeyRange]]]:
-    ends = plan.key_ends(fixed.frame, pairs)
-    return [
-        (pair, [KeyRange(low, high)])
-        for pair, (low, high) in zip(pairs, ends, strict=True)
-        if low is not None
-    ]
+    """The ranges of keys that are too many for the driver, by one query or two."""
+    found: list[tuple[KeyPair, list[KeyRange]]] = []
+    for pair, (low, high) in zip(pairs, plan.key_ends(rows, pairs), strict=True):
+        with suppress(ValueError):
+            between = None if low is None else pair.type.within(low, high)
+            found.append((pair, [between] if between else []))
+    if not all(ranges for _, ranges in found):
+        return found
+    split = [(pair, ranges[0]) for pair, ranges in found if pair.type.is_counted]
+    buckets = zip(split, plan.key_buckets(rows, split), strict=True) if split else ()
+    finer = {pair: bucket_ranges(ends, in_use) for (pair, ends), in_use in buckets}
+    return [(pair, finer.get(pair, ranges)) for pair, ranges in found]
 
 
-def _within(
-    plan: MergePlan, pairs: list[KeyPair], rows: list[tuple[Any, ...]]
+def _of_rows(
+    plan: MergePlan, pairs: Sequence[KeyPair], rows: Sequence[tuple[Any, ...]]
 ) -> list[tuple[KeyPair, list[KeyRange]]]:
     found = []
     for index, pair in enumerate(pairs):
-        values: set[Key] = {row[index] for row in rows if row[index] is not None}
+        try:
+            told = [pair.type.of_value(row[index]) for row in rows if row[index] is not None]
+        except ValueError:
+            continue
+        values = {value for value in told if value is not None}
         if plan.is_partition_column(pair) and len(values) <= MAX_VALUES:
             ranges = [KeyRange(value, value) for value in sorted(values)]
         else:
             ranges = key_ranges(list(values))
-        if ranges:
-            found.append((pair, ranges))
+        found.append((pair, ranges))
     return found

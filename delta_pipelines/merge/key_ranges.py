@@ -4,9 +4,9 @@ One range from the smallest to the largest key leaves out little when a source h
 and a few late ones; several disjoint ranges do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,9 @@ from typing import Any
 MAX_RANGES = 32
 MAX_VALUES = 500
 """How many partition values are listed at most."""
+BUCKETS = 1024
+"""Into how many parts the keys of a source are put that is too large for the driver."""
+_EPOCH = date(1970, 1, 1)
 _WIDE_GAP = 0.005
 """A gap between two keys counts when it is this part of the distance from the first to the last."""
 
@@ -44,20 +47,65 @@ def key_ranges(values: Sequence[Key], *, max_ranges: int = MAX_RANGES) -> list[K
         >>> key_ranges([1, 2, 3, 900, 901])
         [KeyRange(low=1, high=3), KeyRange(low=900, high=901)]
     """
-    keys = sorted(set(values))
-    if not keys:
+    return _joined([KeyRange(key, key) for key in sorted(set(values))], max_ranges)
+
+
+def bucket_ranges(
+    ends: KeyRange, buckets: Collection[int], *, max_ranges: int = MAX_RANGES
+) -> list[KeyRange]:
+    """Cover the keys that are in some of `BUCKETS` equal parts between the two ends.
+
+    Args:
+        ends: The smallest and the largest key: whole numbers or dates.
+        buckets: The parts that have keys, counted from 0. A bucket was found by DOUBLE arithmetic,
+            so that a key may be a little beyond its edges.
+        max_ranges: How many ranges there are at most.
+
+    Example:
+        >>> bucket_ranges(KeyRange(0, 10_239), {0, 1, 1023})
+        [KeyRange(low=0, high=21), KeyRange(low=10228, high=10239)]
+    """
+    low, high = ends.low, ends.high
+    first, last = as_number(low), as_number(high)
+    width = (last - first + 1) / BUCKETS
+    slack = 1 + int(width / 1000)
+    ranges = []
+    for bucket in sorted(buckets):
+        begin = max(first + int(bucket * width) - slack, first)
+        end = min(first + int((bucket + 1) * width) + slack, last)
+        ranges.append(KeyRange(_like(low, begin), _like(low, end)))
+    return _joined(ranges, max_ranges)
+
+
+def as_number(key: Any) -> int:
+    """A whole number, or a date as days since 1970.
+
+    Example:
+        >>> as_number(date(1970, 1, 2))
+        1
+    """
+    return (key - _EPOCH).days if isinstance(key, date) else int(key)
+
+
+def _like(key: Key, number: int) -> Key:
+    return _EPOCH + timedelta(days=number) if isinstance(key, date) else number
+
+
+def _joined(ranges: Sequence[KeyRange], most: int) -> list[KeyRange]:
+    """Rising ranges made fewer: those are joined that touch, or between which the gap is narrow."""
+    if not ranges:
         return []
-    if isinstance(keys[0], str):
-        return [KeyRange(keys[0], keys[-1])]
-    gaps = [_distance(a, b) for a, b in pairwise(keys)]
-    wide = _WIDE_GAP * _distance(keys[0], keys[-1])
-    least = 1.0 if isinstance(keys[0], int) else 0.0
+    if isinstance(ranges[0].low, str):
+        return [KeyRange(ranges[0].low, ranges[-1].high)]
+    gaps = [_distance(a.high, b.low) for a, b in pairwise(ranges)]
+    wide = _WIDE_GAP * _distance(ranges[0].low, ranges[-1].high)
+    least = 1.0 if isinstance(ranges[0].low, int) else 0.0
     cuts = [index for index, gap in enumerate(gaps) if gap > max(wide, least)]
-    cuts = sorted(sorted(cuts, key=lambda index: gaps[index])[-(max_ranges - 1) :])
-    if max_ranges <= 1:
+    cuts = sorted(sorted(cuts, key=lambda index: gaps[index])[-(most - 1) :])
+    if most <= 1:
         cuts = []
-    starts, ends = [0, *[cut + 1 for cut in cuts]], [*cuts, len(keys) - 1]
-    return [KeyRange(keys[a], keys[b]) for a, b in zip(starts, ends, strict=True)]
+    starts, ends = [0, *[cut + 1 for cut in cuts]], [*cuts, len(ranges) - 1]
+    return [KeyRange(ranges[a].low, ranges[b].high) for a, b in zip(starts, ends, strict=True)]
 
 
 def _distance(a: Any, b: Any) -> float:

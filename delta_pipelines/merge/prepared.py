@@ -20,10 +20,15 @@ from delta_pipelines.delta.fixed_rows import (
     rows_on_driver,
     with_hints_of,
 )
+from delta_pipelines.delta.pinned import pinned
 from delta_pipelines.delta.source_facts import gather_source_facts
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge.failures import SPARK_FAILURES
-from delta_pipelines.merge.source import MaterializeSourceReason, should_materialize_source
+from delta_pipelines.merge.source import (
+    MaterializeSourceReason,
+    SourceFacts,
+    should_materialize_source,
+)
 
 log = logging.getLogger(__name__)
 
@@ -147,9 +152,10 @@ class MergeSource:
         """
         wanted = None if referenced_columns is None else frozenset(referenced_columns)
         self._prepared_for = (wanted, always)
-        materialize, reason = self._decide(source, insert_only)
+        facts = self._facts(source)
+        materialize, reason = self._decide(facts, insert_only)
         if in_transaction or not (materialize or always):
-            self._frame = source
+            self._frame = source if in_transaction else self._pinned(source, facts)
             return reason
         query = (
             source
@@ -242,15 +248,35 @@ class MergeSource:
             )
         return kind
 
-    def _decide(self, source: DataFrame, insert_only: bool) -> tuple[bool, MaterializeSourceReason]:
-        mode = str(self._spark.conf.get(MODE, "auto"))
-        optimized = str(self._spark.conf.get(INSERT_ONLY, "true")).lower() == "true"
+    def _facts(self, source: DataFrame) -> SourceFacts | None:
         try:
-            facts = gather_source_facts(self._spark, source)
+            return gather_source_facts(self._spark, source)
         except Py4JError:
             log.debug("The plan of the source cannot be examined", exc_info=True)
+            return None
+
+    def _decide(
+        self, facts: SourceFacts | None, insert_only: bool
+    ) -> tuple[bool, MaterializeSourceReason]:
+        if facts is None:
             return True, MaterializeSourceReason.UNKNOWN
+        mode = str(self._spark.conf.get(MODE, "auto"))
+        optimized = str(self._spark.conf.get(INSERT_ONLY, "true")).lower() == "true"
         return should_materialize_source(mode, facts, insert_only and optimized)
+
+    def _pinned(self, source: DataFrame, facts: SourceFacts | None) -> DataFrame:
+        """A source that reads Delta tables alone, held to their versions; others as they are.
+
+        That it need not be fixed because a merge reads it once, or because the user forbade it,
+        says nothing about what it is.
+        """
+        stable = facts is not None and not should_materialize_source("auto", facts, False)[0]
+        held = pinned(self._spark, source) if stable else None
+        if held is None:
+            return source
+        self._prepared_for = (None, False)
+        self._fixed = FixedRows(held)
+        return held
 
     def _storage_level(self) -> str:
         key, default = LEVELS[min(max(self.attempt, 1), len(LEVELS)) - 1]

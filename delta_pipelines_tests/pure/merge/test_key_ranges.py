@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pipelines.merge.key_ranges import KeyRange, key_ranges
+from delta_pipelines.merge.key_ranges import (
+    BUCKETS,
+    KeyRange,
+    as_number,
+    bucket_ranges,
+    key_ranges,
+)
 
 numbers = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=60)
 days = st.lists(st.dates(), max_size=40)
@@ -51,3 +57,25 @@ def test_every_value_is_in_one_of_few_rising_ranges(values, most):
 )
 def test_ranges_are_cut_at_the_widest_gaps(values, most, expected):
     assert key_ranges(values, max_ranges=most) == [KeyRange(*ends) for ends in expected]
+
+
+@given(
+    st.one_of(
+        st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=60),
+        st.lists(st.integers(-2000, 2000), min_size=1, max_size=60),
+        st.lists(st.dates(), min_size=1, max_size=40),
+    ),
+    st.integers(1, 40),
+)
+def test_buckets_hold_every_key_that_is_in_them(values, most):
+    ends = KeyRange(min(values), max(values))
+    first, last = as_number(ends.low), as_number(ends.high)
+    width = (last - first + 1) / BUCKETS
+    # As Spark counts: in DOUBLE, each number for itself.
+    numbers = [float(as_number(value)) for value in values]
+    buckets = {min(int((number - float(first)) / width), BUCKETS - 1) for number in numbers}
+    ranges = bucket_ranges(ends, buckets, max_ranges=most)
+    assert len(ranges) <= most
+    assert ranges == sorted(ranges, key=lambda r: r.low)
+    for value in values:
+        assert any(r.low <= value <= r.high for r in ranges)

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.merge import MergeBuilder, MergeResult, merge_into
+from delta_pipelines.steps import Step, observing
 
 Rows = list[tuple[object, ...]]
 PLAIN, PARTITIONED, DV = LAYOUTS = ("plain", "partitioned", "dv")
@@ -218,6 +220,18 @@ def by_own(
             assert ours[metric] == count, metric
         elif metric not in FILES_ADDED:
             assert ours[metric] <= count, metric
+
+
+def once_at(step: Step, effect: Callable[[], object]) -> AbstractContextManager[None]:
+    """An observer that does something the first time that a step is reached."""
+    done: list[bool] = []
+
+    def observer(reached: Step, _: str) -> None:
+        if reached is step and not done:
+            done.append(True)
+            effect()
+
+    return observing(observer)
 
 
 CHANGED = ("Inserted", "Updated", "Deleted")

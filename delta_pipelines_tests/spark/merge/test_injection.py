@@ -2,14 +2,17 @@
 
 import pytest
 
+from delta_pipelines.delta.sessions import setting
 from delta_pipelines.merge import merge_into
 from delta_pipelines.merge.injection import FEWEST_FILES
 from delta_pipelines.merge.prepared import DRIVER_ROWS
+from delta_pipelines.steps import Step
 from delta_pipelines_tests.spark.merge.oracle import (
     by_source_update,
     commit_info,
     delete,
     insert,
+    once_at,
     read,
     run_both,
     update,
@@ -70,10 +73,80 @@ def test_a_key_of_another_type_is_told_in_the_columns_own(spark, sorted_table):
     assert "leave 2 of 10 files" in result.executor_reason
 
 
+WIDER = {
+    "double": ("BIGINT", "DOUBLE"),
+    "float's double": ("SMALLINT", "DOUBLE"),
+    "long": ("INT", "BIGINT"),
+    "decimal": ("BIGINT", "DECIMAL(22,3)"),
+    "decimals": ("DECIMAL(12,2)", "DECIMAL(14,3)"),
+}
+
+
+@pytest.mark.parametrize("rows", ["10000", "0"])
+@pytest.mark.parametrize("kind", WIDER)
+def test_a_key_of_a_wider_type_is_told_in_the_columns_own(spark, sorted_table, kind, rows):
+    column, wider = WIDER[kind]
+    path = sorted_table(f"CAST(id AS {column})")
+    odd = ["NULL", "150.5", "40.125", "-3"] if wider != "BIGINT" else ["NULL", "-3"]
+    odd += ["'NaN'", "'Infinity'", "'-Infinity'"] if wider == "DOUBLE" else []
+    keys = ", ".join(f"(CAST({n} AS {wider}))" for n in ["10", "11", "150", "500", *odd])
+
+    def source():
+        return spark.sql(f"SELECT k, 1L AS n, 0L AS part FROM VALUES {keys} v(k)")
+
+    with setting(spark, DRIVER_ROWS, rows):
+        clauses = [update(n="s.n"), insert("s.k = 500")]
+        result = run_both(spark, path, source, "t.k = s.k", clauses)
+    assert len(read(spark, path)) == 201
+    # Fractions are left out by a list of rows; a decimal that is no whole number has no buckets.
+    left = "10" if kind == "decimals" and rows == "0" else "2"
+    assert ("files to look into" in result.executor_reason) == (left == "2")
+    assert f"leave {left} of 10 files" in result.executor_reason or left == "10"
+
+
+@pytest.mark.parametrize("rows", ["10000", "0"])
+@pytest.mark.parametrize("far", ["9007199254740992D", "-9007199254740993D"])
+def test_doubles_that_are_several_whole_numbers_say_nothing(spark, sorted_table, far, rows):
+    path = sorted_table()
+    for number in (2**53, 2**53 + 1, -(2**53), -(2**53) - 1):
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number}L, 0L, 0L)")
+
+    def source():
+        return spark.sql(f"SELECT k, 5L AS n, 0L AS part FROM VALUES (10D), ({far}) v(k)")
+
+    with setting(spark, DRIVER_ROWS, rows):
+        result = run_both(spark, path, source, "t.k = s.k", [update(n="t.n + s.n")])
+    assert result.metrics["numTargetRowsUpdated"] == 3
+    assert "files to look into" not in result.executor_reason
+
+
+@pytest.mark.parametrize("clauses", [[insert()], [update(), insert()]], ids=["insert", "upsert"])
+def test_a_delta_source_is_held_to_its_version(spark, sorted_table, tmp_path, clauses):
+    """What is known of its keys would not hold for a row that comes between."""
+    path, other = sorted_table(), str(tmp_path / "s")
+    changes(spark).write.format("delta").save(other)
+
+    def more():
+        rows = spark.sql("SELECT 77L AS k, 77000L AS n, 7L AS part UNION ALL SELECT 600L, 1L, 1L")
+        rows.write.format("delta").mode("append").save(other)
+
+    merge = merge_into(
+        spark, path, spark.read.format("delta").load(other), "t.k = s.k", executor="native"
+    )
+    for clause in clauses:
+        merge = clause.add(merge)
+    with once_at(Step.MERGE, more):
+        result = merge.execute()
+    assert "leave 2 of 10 files" in result.executor_reason
+    keys = [row[0] for row in read(spark, path)]
+    assert sorted(keys) == [*range(200), 500]
+    merge.execute()
+    assert sorted(row[0] for row in read(spark, path)) == [*range(200), 500, 600]
+
+
 @pytest.mark.parametrize("rows", ["10000", "0"])
 def test_partitions_are_listed(spark, sorted_table, rows):
-    spark.conf.set(DRIVER_ROWS, rows)
-    try:
+    with setting(spark, DRIVER_ROWS, rows):
         path = sorted_table(partitioned=True)
         result = run_both(
             spark,
@@ -82,10 +155,8 @@ def test_partitions_are_listed(spark, sorted_table, rows):
             "t.part = s.part AND t.k = s.k",
             [update(), insert()],
         )
-    finally:
-        spark.conf.unset(DRIVER_ROWS)
-    # A checkpoint's keys are told by their ends alone, which leave 15.
-    assert ("leave 2 of 20 files" in result.executor_reason) == (rows == "10000")
+    # A bucket's ends are told with some room.
+    assert f"leave {2 if rows == '10000' else 3} of 20 files" in result.executor_reason
 
 
 @pytest.mark.parametrize(
@@ -112,12 +183,12 @@ def test_null_keys_match_nothing_and_stay_rows_to_insert(spark, sorted_table):
     assert result.metrics["numTargetRowsInserted"] == 2
 
 
-def test_a_source_of_null_keys_alone_says_nothing(spark, sorted_table):
+def test_a_source_of_null_keys_alone_needs_no_file(spark, sorted_table):
     source = spark.sql("SELECT CAST(NULL AS BIGINT) AS k, 7L AS n, 0L AS part")
     path = sorted_table()
     merge = merge_into(spark, path, source, "t.k = s.k", executor="native")
     result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
-    assert "files to look into" not in result.executor_reason
+    assert "leave 0 of 10 files" in result.executor_reason
     assert result.metrics["numTargetRowsInserted"] == 1
     assert len(read(spark, path)) == 201
 

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from delta_pipelines.delta.fixed_rows import RowsFailure
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import merge_into, own
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.steps import Step
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     EXECUTED,
@@ -17,6 +17,7 @@ from delta_pipelines_tests.spark.merge.oracle import (
     create,
     insert,
     last_version,
+    once_at,
     read,
     run_both,
     update,
@@ -28,18 +29,6 @@ ROWS = [(number, f"v{number}") for number in range(20)]
 
 def source(spark):
     return spark.createDataFrame([(3, "a"), (4, "b"), (30, "c")], COLUMNS)
-
-
-def once_at(step, effect):
-    """An observer that does something the first time that a step is reached."""
-    done = []
-
-    def observer(reached, _):
-        if reached is step and not done:
-            done.append(True)
-            effect()
-
-    return observing(observer)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
