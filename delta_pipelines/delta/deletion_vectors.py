@@ -1,13 +1,13 @@
-"""Deletion vectors of a few rows, made on the driver by Delta's own writer of them.
+"""Deletion vectors, made on the driver by Delta's own writer of them.
 
 Delta makes them by Spark jobs, in time that does not depend on how few the rows are: a join with
 the vectors that files have, an aggregation to bitmaps, and two joins for the files' statistics.
+Here the driver is told the rows: one by one when they are few, else as a bitmap for each file.
 """
 
-import struct
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 
+from delta_pipelines.delta.bitmaps import BITMAP_MEMBERS, Places
 from delta_pipelines.delta.jvm import JavaObject, Jvm, items
 from delta_pipelines.delta.signatures import Member
 
@@ -26,6 +26,7 @@ VECTOR_MEMBERS = (
         ),
     ),
     Member(_DATA, "<init>", ("java.lang.String", "scala.Option", "[B", "long")),
+    *BITMAP_MEMBERS,
     Member(
         f"{_DELTA}.actions.AddFile",
         "removeRows",
@@ -39,13 +40,10 @@ VECTOR_COUNTS = (
     "numDeletionVectorsUpdated",
 )
 """What Delta counts while it deletes rows by deletion vectors."""
-_MAGIC, _NO_RUNS = 1681511377, 12346
-_FEW = 4096
-"""A container of up to so many values lists them; one of more is a bit set."""
 
 
 def vectors_of(
-    jvm: Jvm, txn: JavaObject, files: Mapping[str, JavaObject], places: Mapping[str, Sequence[int]]
+    jvm: Jvm, txn: JavaObject, files: Mapping[str, JavaObject], places: Mapping[str, Places]
 ) -> JavaObject:
     """Store new deletion vectors, each with what its file's present one says.
 
@@ -67,56 +65,14 @@ def vectors_of(
     return mapper.apply(jvm.sequence(wanted).iterator()).toList()
 
 
-def _data(jvm: Jvm, path: str, file: JavaObject, rows: Sequence[int]) -> JavaObject:
+def _data(jvm: Jvm, path: str, file: JavaObject, rows: Places) -> JavaObject:
     had = file.deletionVector()
     return jvm.type(_DATA)(
         path,
         jvm.none if had is None else jvm.some(had.serializeToBase64()),
-        bitmap(rows),
-        len(rows),
+        rows.bitmap,
+        rows.count,
     )
-
-
-def bitmap(rows: Sequence[int]) -> bytes:
-    """The places of rows as Delta stores them; making them through the JVM takes a call for each.
-
-    Args:
-        rows: Places in a file, ascending, each once.
-
-    Source of the rule: Delta's protocol, "Deletion Vector Format": 64-bit Roaring bitmaps in the
-    portable serialization, https://github.com/RoaringBitmap/RoaringFormatSpec.
-    """
-    parts = [(high, list(low)) for high, low in groupby(rows, lambda row: row >> 32)]
-    told = [struct.pack("<iq", _MAGIC, len(parts))]
-    for high, places in parts:
-        told += [struct.pack("<i", high), *_bitmap([place & 0xFFFFFFFF for place in places])]
-    return b"".join(told)
-
-
-def _bitmap(places: Sequence[int]) -> Iterator[bytes]:
-    """One 32-bit Roaring bitmap, without containers of runs."""
-    containers = [
-        (high, [place & 0xFFFF for place in low])
-        for high, low in groupby(places, lambda place: place >> 16)
-    ]
-    yield struct.pack("<ii", _NO_RUNS, len(containers))
-    for high, low in containers:
-        yield struct.pack("<HH", high, len(low) - 1)
-    packed = [_container(low) for _, low in containers]
-    offset = 8 + 8 * len(containers)
-    for data in packed:
-        yield struct.pack("<i", offset)
-        offset += len(data)
-    yield from packed
-
-
-def _container(low: Sequence[int]) -> bytes:
-    if len(low) <= _FEW:
-        return struct.pack(f"<{len(low)}H", *low)
-    bits = bytearray(8192)
-    for place in low:
-        bits[place >> 3] |= 1 << (place & 7)
-    return bytes(bits)
 
 
 def with_whole_statistics(files: Sequence[JavaObject]) -> bool:

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from delta_pipelines.delta.bitmaps import bitmap_of, places_in
 from delta_pipelines.delta.jvm import (
     JavaObject,
     Jvm,
@@ -207,17 +208,21 @@ class MergePlan:
         )
         return self._with(condition=both)
 
-    def key_ends(self, rows: DataFrame, pairs: Sequence[KeyPair]) -> list[tuple[Any, Any]]:
-        """The smallest and the largest value of each key in rows of the source; one Spark job.
+    def key_ends(
+        self, rows: DataFrame, pairs: Sequence[KeyPair]
+    ) -> tuple[int, list[tuple[Any, Any]]]:
+        """How many rows the source has, and the ends of each key in them; one Spark job.
 
         Fractions are left out where the target has whole numbers.
         """
         columns = [self._comparable(pair) for pair in pairs]
         ends = [end(column) for column in columns for end in (F.min, F.max)]
-        found = tuple(rows.agg(*ends).collect()[0])
-        return list(zip(found[::2], found[1::2], strict=True))
+        count, *found = rows.agg(F.count("*"), *ends).collect()[0]
+        return count, list(zip(found[::2], found[1::2], strict=True))
 
-    def key_buckets(self, rows: DataFrame, ends: Sequence[tuple[KeyPair, KeyRange]]) -> list[Any]:
+    def key_buckets(
+        self, rows: DataFrame, ends: Sequence[tuple[KeyPair, KeyRange]]
+    ) -> list[list[int]]:
         """In which of `BUCKETS` equal parts between its ends each key has values; one Spark job.
 
         Args:
@@ -232,8 +237,9 @@ class MergePlan:
             width = (last - first + 1) / BUCKETS
             bucket = F.floor((number.cast("double") - float(first)) / width).cast("int")
             within = column.between(between.low, between.high)
-            parts.append(F.collect_set(F.when(within, F.least(bucket, F.lit(BUCKETS - 1)))))
-        return list(rows.agg(*parts).collect()[0])
+            numbers = F.when(within, F.least(bucket, F.lit(BUCKETS - 1)).cast("bigint"))
+            parts.append(bitmap_of(self._jvm, numbers).getField("bitmap"))
+        return [places_in(self._jvm, told) for told in rows.agg(*parts).collect()[0]]
 
     def _comparable(self, pair: KeyPair) -> Column:
         column = self._bound(pair.value)

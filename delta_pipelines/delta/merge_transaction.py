@@ -8,6 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from delta_pipelines.delta.bitmaps import Places
 from delta_pipelines.delta.deletion_vectors import (
     VECTOR_COUNTS,
     VECTOR_MEMBERS,
@@ -56,6 +57,8 @@ MERGE_MEMBERS = (
 """What only the own executors call; where one differs, Delta's MERGE runs."""
 FEW_FILES = 8
 """So many files are looked into without asking first which of them may hold matches."""
+MOST_LOOKED_UP = 1000
+"""The statistics of more files are found by a join."""
 _STATS_TEXT_LENGTH = 32
 """Delta's default length of text in statistics that it makes anew."""
 
@@ -223,7 +226,7 @@ class MergeTransaction:
         self,
         candidates: Files,
         places: DataFrame,
-        known: Mapping[str, Sequence[int]] | None = None,
+        known: Mapping[str, Places] | None = None,
     ) -> None:
         """Mark rows as deleted by deletion vectors; a file without a row left is removed.
 
@@ -232,7 +235,10 @@ class MergeTransaction:
             places: Columns `FILE` and `ROW`, each row of the target once.
             known: The same by file, when the driver knows it.
         """
-        complete = candidates if candidates.whole else self._all_files() or candidates
+        complete = candidates if candidates.whole else self._all_files()
+        if complete is None and known is not None and len(known) <= MOST_LOOKED_UP:
+            complete = self._with_statistics(candidates, list(known))
+        complete = complete or candidates
         helper, by_path = self._helper(complete)
         whole = False
         if known is not None:
@@ -260,6 +266,12 @@ class MergeTransaction:
             # The history counts these as added and as removed too.
             "numTargetDeletionVectorsUpdated": counts["numDeletionVectorsUpdated"],
         }
+
+    def _with_statistics(self, candidates: Files, paths: Sequence[str]) -> Files:
+        """Some of the candidates with all their statistics; one small Spark job."""
+        names = [str(file.path()) for file in self._by_path(candidates, paths).values()]
+        found = self._txn.snapshot().allFiles().filter(F.col("path").isin(names)._jc)
+        return Files(self._jvm.sequence(list(found.collect())), whole=True)
 
     def _vectors_by_jobs(self, candidates: Files, places: DataFrame) -> JavaObject:
         columns = [self._jvm.some(F.col(name)._jc) for name in (FILE, ROW)]

@@ -30,10 +30,12 @@ class KnownKeys:
     Args:
         within: Key -> the ranges in which its values are; of a key without any, nothing matches.
         unique: No two rows of the source can match one row of the target.
+        count: How many rows the source has; None when nobody counted.
     """
 
     within: Sequence[tuple[KeyPair, Sequence[KeyRange]]] = ()
     unique: bool = False
+    count: int | None = None
 
     @property
     def names(self) -> str:
@@ -67,7 +69,7 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None) -> KnownKeys:
     try:
         if fixed.count is None:
             worth = plan.files >= FEWEST_FILES
-            return KnownKeys(_of_many(plan, pairs, fixed.frame)) if worth else KnownKeys()
+            return _of_many(plan, pairs, fixed.frame) if worth else KnownKeys()
         rows = plan.key_values(fixed.frame, pairs)
     except (ValueError, OverflowError):
         return KnownKeys()  # a date that Python does not know
@@ -93,21 +95,20 @@ def inject(plan: MergePlan, keys: KnownKeys) -> Injection:
     return Injection(plan.with_predicate(predicate), note)
 
 
-def _of_many(
-    plan: MergePlan, pairs: Sequence[KeyPair], rows: DataFrame
-) -> list[tuple[KeyPair, list[KeyRange]]]:
+def _of_many(plan: MergePlan, pairs: Sequence[KeyPair], rows: DataFrame) -> KnownKeys:
     """The ranges of keys that are too many for the driver, by one query or two."""
     found: list[tuple[KeyPair, list[KeyRange]]] = []
-    for pair, (low, high) in zip(pairs, plan.key_ends(rows, pairs), strict=True):
+    count, ends = plan.key_ends(rows, pairs)
+    for pair, (low, high) in zip(pairs, ends, strict=True):
         with suppress(ValueError):
             between = None if low is None else pair.type.within(low, high)
             found.append((pair, [between] if between else []))
     if not all(ranges for _, ranges in found):
-        return found
+        return KnownKeys(found, count=count)
     split = [(pair, ranges[0]) for pair, ranges in found if pair.type.is_counted]
     buckets = zip(split, plan.key_buckets(rows, split), strict=True) if split else ()
     finer = {pair: bucket_ranges(ends, in_use) for (pair, ends), in_use in buckets}
-    return [(pair, finer.get(pair, ranges)) for pair, ranges in found]
+    return KnownKeys([(pair, finer.get(pair, ranges)) for pair, ranges in found], count=count)
 
 
 def _of_rows(

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from delta_pipelines.delta.bitmaps import Places, bitmap_of
 from delta_pipelines.delta.fixed_rows import FixedRows
+from delta_pipelines.delta.jvm import Jvm
 from delta_pipelines.delta.merge_parts import PlannedClause
 from delta_pipelines.delta.merge_transaction import FILE, ROW
 from delta_pipelines.merge.failures import ambiguous_matches
@@ -35,7 +37,7 @@ class Matches:
     sources: int
     count: int
     by_clause: dict[int, int]
-    places: Mapping[str, Sequence[int]] | None = None
+    places: Mapping[str, Places] | None = None
 
     @property
     def changed(self) -> int:
@@ -63,6 +65,7 @@ def counted(
     unique: bool,
     only_deletes: bool,
     few: Sequence[Row] | None = None,
+    by_file: bool = False,
 ) -> Matches:
     """Count pairs, and refuse several rows of the source for one of the target.
 
@@ -73,6 +76,7 @@ def counted(
         unique: No row of the target can match twice.
         only_deletes: The one matched clause deletes whatever matches, however often it does.
         few: All pairs, where they are few enough for the driver.
+        by_file: The rows of each file, as a bitmap, are not too many for the driver.
 
     Raises:
         AmbiguousMatchError: Several source rows match one target row, and not all just delete it.
@@ -80,6 +84,8 @@ def counted(
     may_double = only_deletes or not clauses
     if few is not None:
         return _counted_here(pairs, few, target, may_double=may_double)
+    if by_file:
+        return _counted_by_file(pairs, clauses, target, may_double=may_double)
     frame = pairs.frame
     if not unique and not may_double:
         doubled = frame.groupBy(FILE, ROW).count().where("count > 1")
@@ -108,7 +114,33 @@ def _counted_here(
     for file, place, _ in sorted(acting):
         by_file.setdefault(file, []).append(place)
     sources = {pair for _, _, pair, _ in rows} - {None}
-    return Matches(pairs, len(sources), len(rows), dict(by_clause), by_file)
+    told = {file: Places.of(places) for file, places in by_file.items()}
+    return Matches(pairs, len(sources), len(rows), dict(by_clause), told)
+
+
+def _counted_by_file(pairs: FixedRows, clauses: int, target: str, *, may_double: bool) -> Matches:
+    """The same of many pairs, by bitmaps: one row for each file comes to the driver."""
+    frame = pairs.frame
+    jvm = Jvm(frame.sparkSession)
+    every, acting = (
+        bitmap_of(jvm, place) for place in (F.col(ROW), F.when(F.col(DO) != NOTHING, F.col(ROW)))
+    )
+    numbers = range(clauses)
+    found = [F.count_if(F.col(DO) == number) for number in numbers]
+    counts = [F.count("*"), every.getField("cardinality"), *found]
+    columns = [acting.getField("cardinality"), acting.getField("bitmap"), *counts]
+    files = [tuple(row) for row in frame.groupBy(FILE).agg(*columns).collect()]
+    count, distinct = (sum(row[n] for row in files) for n in (3, 4))
+    if distinct < count and not may_double:
+        raise ambiguous_matches(target)
+    places = {row[0]: Places(bytes(row[2]), row[1]) for row in files if row[1]}
+    by_clause = {n: sum(row[5 + n] for row in files) for n in numbers}
+    if may_double and clauses:  # one that deletes, perhaps the same row again and again
+        by_clause[0] = sum(place.count for place in places.values())
+    [sources] = frame.agg(bitmap_of(jvm, F.col(PAIR)).getField("cardinality")).collect()[0]
+    return Matches(
+        pairs, sources, count, {n: rows for n, rows in by_clause.items() if rows}, places
+    )
 
 
 def row_metrics(

@@ -54,6 +54,8 @@ _REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 _KEYS = 4
 """How many columns of the source the narrow scan compares, roughly."""
 _FEW_PAIRS, _FEW_BYTES = 40_000, 16 * 1024 * 1024
+_BITMAP_PAIRS = 10_000_000
+"""So many rows of a source match rows whose bitmaps take some 20 MB at most."""
 
 
 class OwnMerge:
@@ -82,6 +84,7 @@ class OwnMerge:
         self._plan = plan
         self._source = source
         self._target = target
+        self._keys = KnownKeys()
         self._txn = MergeTransaction(Jvm(spark), plan)
         self._done = once is not None and not self._txn.remember(*once)
         self._by_vectors = self._txn.has_deletion_vectors
@@ -111,6 +114,7 @@ class OwnMerge:
             raise schema_moved(self._target)
         if self._done:
             return ChangedRows(0, 0, 0)
+        self._keys = keys
         count = self._count
         within = keys.within if self._plan.files >= FEWEST_FILES else ()
         candidates = self._txn.candidates(self._plan.predicate(within) if within else None)
@@ -145,7 +149,8 @@ class OwnMerge:
 
     @cached_property
     def _count(self) -> int:
-        known = self._source.count
+        told = (self._keys.count, self._source.count)
+        known = next((count for count in told if count is not None), None)
         return self._source.frame.count() if known is None else known
 
     def _near(self, rows: DataFrame, count: int, columns: int | None = None) -> DataFrame:
@@ -183,6 +188,7 @@ class OwnMerge:
                 unique=unique,
                 only_deletes=deletes_alone(self._matched),
                 few=None if rows is None or len(rows) > _FEW_PAIRS else rows,
+                by_file=self._count <= _BITMAP_PAIRS and not self._by_source,
             )
         except BaseException:
             fixed.free()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from delta_pipelines.delta.deletion_vectors import bitmap
+from delta_pipelines.delta.bitmaps import bitmap
 from delta_pipelines.delta.jvm import Jvm
 
 ARRAY = "org.apache.spark.sql.delta.deletionvectors.RoaringBitmapArray"
