@@ -1,14 +1,14 @@
 """The own executors: chosen when they can, and then like Delta's MERGE to the last metric."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge import merge_into
+from delta_pipelines.merge import merge_into, own
 from delta_pipelines.merge.prepared import DRIVER_ROWS
 from delta_pipelines.steps import Step, observing
 from delta_pipelines_tests.spark.merge.oracle import (
@@ -16,6 +16,7 @@ from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     EXECUTED,
     LAYOUTS,
+    PARTITIONED,
     PLAIN,
     WORK,
     When,
@@ -104,6 +105,43 @@ def by_own(spark, path, source, clauses, on="t.id = s.id"):
     return result
 
 
+COUNTED: dict[str, dict[str, int]] = {
+    "few": {},
+    "bitmaps": {"_FEW_PAIRS": 0},
+    "queries": {"_FEW_PAIRS": 0, "_BITMAP_PAIRS": -1},
+}
+"""How the engine counts matches, by how many it takes them to be."""
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Have matches counted in one of the ways of `COUNTED`."""
+
+    def choose(way: str) -> None:
+        for name, rows in COUNTED[way].items():
+            monkeypatch.setattr(own, name, rows)
+
+    return choose
+
+
+@pytest.mark.parametrize(
+    ("case", "layout", "way"),
+    [
+        ("upsert", DV, "bitmaps"),
+        ("update by both", PARTITIONED, "bitmaps"),
+        ("delete if", DV, "bitmaps"),
+        ("update or", PLAIN, "bitmaps"),
+        ("never", DV, "bitmaps"),
+        ("delete and insert", DV, "queries"),
+        ("update or", DV, "queries"),
+    ],
+)
+def test_many_matches_are_counted_as_few_are(spark, tmp_path, layout, case, way, counting):
+    counting(way)
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
+    by_own(spark, path, lambda: changes(spark), CASES[case])
+
+
 @pytest.mark.parametrize(("case", "layout"), everything(CASES))
 def test_every_case_is_as_by_delta(spark, tmp_path, layout, case):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
@@ -127,9 +165,12 @@ def test_a_source_too_large_to_be_broadcast(spark, tmp_path, layout, case, monke
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
 
 
-@pytest.mark.parametrize("layout", [PLAIN, DV])
-def test_one_merge_after_another(spark, tmp_path, layout):
+@pytest.mark.parametrize(
+    ("layout", "way"), [(PLAIN, "few"), (DV, "few"), (DV, "bitmaps"), (DV, "queries")]
+)
+def test_one_merge_after_another(spark, tmp_path, layout, way, counting):
     """Files with deletion vectors already, files that lose all their rows, rows that come again."""
+    counting(way)
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=3)
     steps = [
         (range(0, 10), UPSERT),
@@ -159,21 +200,27 @@ def test_one_merge_after_another(spark, tmp_path, layout):
         check_log(spark, path)
 
 
-@pytest.mark.parametrize("layout", [PLAIN, DV])
-def test_an_unconditional_delete_takes_several_source_rows(spark, tmp_path, layout):
+@pytest.mark.parametrize(
+    ("layout", "way"), [(PLAIN, "few"), (DV, "few"), (DV, "bitmaps"), (DV, "queries")]
+)
+def test_an_unconditional_delete_takes_several_source_rows(spark, tmp_path, layout, way, counting):
+    counting(way)
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=2)
     rows = [(3, "a", 1), (3, "b", 2), (4, "c", 3), (50, "d", 4)]
     by_own(spark, path, lambda: spark.createDataFrame(rows, COLUMNS), [delete(), insert()])
 
 
 @pytest.mark.parametrize("layout", [PLAIN, DV])
-@pytest.mark.parametrize("rows", ["0", "10000"])
-def test_several_source_rows_for_one_are_refused_with_samples(spark, tmp_path, layout, rows):
+@pytest.mark.parametrize(("rows", "way"), [("0", "few"), ("10000", "few"), ("0", "bitmaps")])
+def test_several_source_rows_for_one_are_refused_with_samples(
+    spark, tmp_path, layout, rows, way, counting
+):
+    counting(way)
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout)
     source = spark.createDataFrame([(3, "a", 1), (3, "b", 2), (9, "c", 3)], COLUMNS)
-    own = spark.newSession()
-    own.conf.set(DRIVER_ROWS, rows)
-    merge = merge_into(own, path, source, "t.id = s.id", executor="classic")
+    session = spark.newSession()
+    session.conf.set(DRIVER_ROWS, rows)
+    merge = merge_into(session, path, source, "t.id = s.id", executor="classic")
     with pytest.raises(MergeError) as told:
         merge.when_matched_update_all("s.v = 'a'").execute()
     assert "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in str(told.value)

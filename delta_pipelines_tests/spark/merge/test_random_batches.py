@@ -14,7 +14,7 @@ from decimal import Decimal
 
 import pytest
 
-from delta_pipelines.merge import merge_into
+from delta_pipelines.merge import merge_into, own
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     PARTITIONED,
@@ -109,10 +109,14 @@ class Batches:
 
 @pytest.mark.parametrize(
     ("seed", "merges"),
-    [(3, 6), (11, 6), *(pytest.param(n, 15, marks=pytest.mark.soak) for n in range(200, 220))],
+    [(3, 6), (12, 6), *(pytest.param(n, 15, marks=pytest.mark.soak) for n in range(200, 220))],
 )
 @pytest.mark.timeout(3600)
-def test_random_merges_leave_what_delta_leaves(spark, tmp_path, seed, merges, record_property):
+def test_random_merges_leave_what_delta_leaves(
+    spark, tmp_path, seed, merges, record_property, monkeypatch
+):
+    if seed % 2:  # every match is counted as one of very many
+        monkeypatch.setattr(own, "_FEW_PAIRS", 0)
     batches = Batches(seed)
     layout = batches.random.choice([PLAIN, DV, PARTITIONED])
     ours = create(spark, tmp_path / "t", batches.columns, batches.rows(0.5), layout, files=4)
@@ -128,8 +132,8 @@ def test_random_merges_leave_what_delta_leaves(spark, tmp_path, seed, merges, re
         spark.sql(
             f"MERGE INTO delta.`{theirs}` t USING oracle_source s ON {batches.on} {whens}"
         ).collect()
-        own = "insert_only" if name == "insert" else "classic"
-        executor = own if number % 3 else "auto"
+        fitting = "insert_only" if name == "insert" else "classic"
+        executor = fitting if number % 3 else "auto"
         builder = merge_into(spark, ours, source, batches.on, executor=executor)
         for clause in CLAUSES[name]:
             builder = clause.add(builder)
