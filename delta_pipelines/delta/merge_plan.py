@@ -8,13 +8,11 @@ reads, given a fixed source and literal predicates, and run.
 from collections.abc import Sequence
 from functools import cached_property, reduce
 from operator import and_, or_
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.bitmaps import bitmap_of, places_in
 from delta_pipelines.delta.jvm import (
     JavaObject,
     Jvm,
@@ -26,7 +24,7 @@ from delta_pipelines.delta.jvm import (
 )
 from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause, Values, bound
 from delta_pipelines.delta.sessions import active
-from delta_pipelines.merge.key_ranges import BUCKETS, Key, KeyRange, as_number
+from delta_pipelines.merge.key_ranges import Key, KeyRange
 from delta_pipelines.merge.key_types import KeyType
 
 _VECTORS = "delta.enableDeletionVectors"
@@ -208,58 +206,6 @@ class MergePlan:
         )
         return self._with(condition=both)
 
-    def key_ends(
-        self, rows: DataFrame, pairs: Sequence[KeyPair]
-    ) -> tuple[int, list[tuple[Any, Any]]]:
-        """How many rows the source has, and the ends of each key in them; one Spark job.
-
-        Fractions are left out where the target has whole numbers.
-        """
-        columns = [self._comparable(pair) for pair in pairs]
-        ends = [end(column) for column in columns for end in (F.min, F.max)]
-        count, *found = rows.agg(F.count("*"), *ends).collect()[0]
-        return count, list(zip(found[::2], found[1::2], strict=True))
-
-    def key_buckets(
-        self, rows: DataFrame, ends: Sequence[tuple[KeyPair, KeyRange]]
-    ) -> list[list[int]]:
-        """In which of `BUCKETS` equal parts between its ends each key has values; one Spark job.
-
-        Args:
-            rows: The fixed source.
-            ends: Key -> its smallest and largest value: whole numbers or dates.
-        """
-        parts = []
-        for pair, between in ends:
-            column = self._comparable(pair)
-            number = F.unix_date(column) if pair.type.name == "date" else column
-            first, last = as_number(between.low), as_number(between.high)
-            width = (last - first + 1) / BUCKETS
-            bucket = F.floor((number.cast("double") - float(first)) / width).cast("int")
-            within = column.between(between.low, between.high)
-            numbers = F.when(within, F.least(bucket, F.lit(BUCKETS - 1)).cast("bigint"))
-            parts.append(bitmap_of(self._jvm, numbers).getField("bitmap"))
-        return [places_in(self._jvm, told) for told in rows.agg(*parts).collect()[0]]
-
-    def _comparable(self, pair: KeyPair) -> Column:
-        column = self._bound(pair.value)
-        if pair.type.is_whole and pair.compared.name in ("double", "decimal"):
-            return F.when(column % 1 == 0, column)
-        return column
-
-    def key_values(self, rows: DataFrame, pairs: Sequence[KeyPair]) -> list[tuple[Any, ...]]:
-        """The values of keys in rows of the source.
-
-        Args:
-            rows: The fixed source.
-            pairs: Which keys.
-        """
-        named = [c.alias(f"__dp_{number}") for number, c in enumerate(self._key_columns(pairs))]
-        return [tuple(row) for row in rows.select(*named).collect()]
-
-    def _key_columns(self, pairs: Sequence[KeyPair]) -> list[Column]:
-        return [self._bound(pair.value) for pair in pairs]
-
     def predicate(self, within: Sequence[tuple[KeyPair, Sequence[KeyRange]]]) -> JavaObject:
         """A predicate on the target alone, in literals of the columns' own types.
 
@@ -309,6 +255,16 @@ class MergePlan:
     def files(self) -> int:
         """How many files the target has."""
         return int(self.command.targetFileIndex().getSnapshot().numOfFiles())
+
+    @property
+    def size_bytes(self) -> int:
+        """How large the target is."""
+        return int(self.command.targetFileIndex().sizeInBytes())
+
+    @property
+    def source_bytes(self) -> int:
+        """How large the source is, as Spark estimates it: very large where nothing is known."""
+        return int(self.command.source().stats().sizeInBytes())
 
     def is_partition_column(self, pair: KeyPair) -> bool:
         """True when the target is partitioned by a key's column."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from delta_pipelines.errors import MergeError
 
+SMALL_BYTES = 3 * 1024 * 1024
+"""Without deletion vectors the own executor was faster up to 2 MB of source, slower from 4 MB."""
 EXECUTORS = ("auto", "native", "classic", "insert_only")
 """Names that `merge_into(executor=...)` accepts."""
 
@@ -48,6 +50,7 @@ def choose_executor(
     *,
     insert_only: bool = False,
     vectors: bool = True,
+    source_bytes: int = 0,
     obstacles: Sequence[str] = (),
 ) -> ExecutorChoice:
     """Choose the executor of a merge.
@@ -56,6 +59,7 @@ def choose_executor(
         requested: One of `EXECUTORS`.
         insert_only: The merge has insert clauses only.
         vectors: The table's rows are deleted by deletion vectors.
+        source_bytes: How large the source is, as far as that is known before it is read.
         obstacles: Why only Delta's own MERGE can carry it out, as parts of sentences.
 
     Example:
@@ -65,7 +69,7 @@ def choose_executor(
     if requested == "native":
         return ExecutorChoice("native", "native was asked for")
     if requested == "auto":
-        return _automatic(insert_only, vectors, obstacles)
+        return _automatic(insert_only, vectors, source_bytes, obstacles)
     told = list(obstacles)
     if insert_only != (requested == "insert_only"):
         told.append(
@@ -79,18 +83,27 @@ def choose_executor(
     return ExecutorChoice(requested, f"{requested} was asked for")
 
 
-def _automatic(insert_only: bool, vectors: bool, obstacles: Sequence[str]) -> ExecutorChoice:
+def _automatic(
+    insert_only: bool, vectors: bool, source_bytes: int, obstacles: Sequence[str]
+) -> ExecutorChoice:
     """What was measured to be faster (`benchmarks/merge.py`); where nothing was, Delta's own.
 
-    Without deletion vectors both rewrite the touched files, and Delta needs no scan to find them
-    where it only inserts.
+    Without deletion vectors both rewrite the touched files, and fixing a large source takes longer
+    than the scan of the target that it spares. Inserts alone read the source once.
     """
     if obstacles:
         return ExecutorChoice("native", f"{' and '.join(obstacles)}, so Delta's own MERGE ran")
     if insert_only:
         return ExecutorChoice("native", "it only inserts, which Delta's own MERGE does in one pass")
-    if not vectors:
-        return ExecutorChoice("native", "without deletion vectors Delta's own MERGE is no slower")
+    if vectors:
+        return ExecutorChoice(
+            "classic", "matches are found by one scan, and only the changed rows are written"
+        )
+    if source_bytes <= SMALL_BYTES:
+        return ExecutorChoice(
+            "classic", "matches are found by one scan, and the touched files are read once more"
+        )
     return ExecutorChoice(
-        "classic", "matches are found by one scan, and only the changed rows are written"
+        "native",
+        "without deletion vectors Delta's own MERGE is no slower with a source that is not small",
     )

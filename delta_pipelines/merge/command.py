@@ -41,7 +41,7 @@ from delta_pipelines.merge.failures import (
     merge_failure,
     was_overtaken,
 )
-from delta_pipelines.merge.injection import inject, known_keys
+from delta_pipelines.merge.injection import KnownKeys, inject, is_worth_asking, known_keys
 from delta_pipelines.merge.keys import key_problems, render_keys
 from delta_pipelines.merge.native import ChangedRows, described, run_native, run_resolved
 from delta_pipelines.merge.own import OwnMerge
@@ -213,6 +213,7 @@ class MergeCommand:
             requested,
             insert_only=insert_only,
             vectors=plan.writes_deletion_vectors,
+            source_bytes=plan.source_bytes,
             obstacles=obstacles,
         )
 
@@ -222,7 +223,9 @@ class MergeCommand:
         if source.fixed is None:
             return run_resolved(plan), ""
         plan = plan.with_source(source.get_source_df())
-        injection = inject(plan, known_keys(plan, source.fixed))
+        is_cheap = source.fixed.count is not None
+        asks = is_cheap or is_worth_asking(plan, insert_only=is_insert_only(self._spec.clauses))
+        injection = inject(plan, known_keys(plan, source.fixed) if asks else KnownKeys())
         # What is fixed already need not be fixed again by Delta; but after a lost block, by us.
         with setting(session, MODE, "none"):
             return run_resolved(injection.plan), injection.note
@@ -269,12 +272,14 @@ class MergeCommand:
             return
         source.release()
         started = time.monotonic()
+        insert_only = is_insert_only(self._spec.clauses)
         self._reason = source.prepare_source_df_and_return_materialize_reason(
             plan.source if plan else self._spec.source,
             columns,
-            insert_only=is_insert_only(self._spec.clauses),
+            insert_only=insert_only,
             in_transaction=plan is None or plan.source_reads_target,
             always=always,
+            hold=plan is not None and is_worth_asking(plan, insert_only=insert_only),
         )
         self._preparing = time.monotonic() - started
 

@@ -13,12 +13,15 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from delta_pipelines.delta.fixed_rows import FixedRows
+from delta_pipelines.delta.key_queries import key_buckets, key_ends, key_values
 from delta_pipelines.delta.merge_parts import KeyPair
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.merge.key_ranges import MAX_VALUES, KeyRange, bucket_ranges, key_ranges
 
 FEWEST_FILES = 8
 """A table of fewer files is read faster than looked through."""
+LARGE_BYTES = 512 * 1024 * 1024
+"""Of a smaller target Delta reads all keys in the time that two queries of the source's take."""
 WORTH = 0.7
 """The part of the files that may be left at most; above that, looking at them twice costs more."""
 
@@ -56,6 +59,18 @@ class Injection:
     note: str = ""
 
 
+def is_worth_asking(plan: MergePlan, *, insert_only: bool) -> bool:
+    """True when queries of a source's keys may spare Delta's own MERGE more than they take.
+
+    One that only inserts spares the join as well, where no file can hold one of the keys.
+
+    Args:
+        plan: The resolved merge.
+        insert_only: It has insert clauses only.
+    """
+    return plan.files >= FEWEST_FILES and (insert_only or plan.size_bytes >= LARGE_BYTES)
+
+
 def known_keys(plan: MergePlan, fixed: FixedRows | None) -> KnownKeys:
     """Look at the keys of a fixed source; rows on the driver cost no Spark job.
 
@@ -70,7 +85,7 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None) -> KnownKeys:
         if fixed.count is None:
             worth = plan.files >= FEWEST_FILES
             return _of_many(plan, pairs, fixed.frame) if worth else KnownKeys()
-        rows = plan.key_values(fixed.frame, pairs)
+        rows = key_values(fixed.frame, pairs)
     except (ValueError, OverflowError):
         return KnownKeys()  # a date that Python does not know
     matching = [row for row in rows if None not in row]
@@ -98,7 +113,7 @@ def inject(plan: MergePlan, keys: KnownKeys) -> Injection:
 def _of_many(plan: MergePlan, pairs: Sequence[KeyPair], rows: DataFrame) -> KnownKeys:
     """The ranges of keys that are too many for the driver, by one query or two."""
     found: list[tuple[KeyPair, list[KeyRange]]] = []
-    count, ends = plan.key_ends(rows, pairs)
+    count, ends = key_ends(rows, pairs)
     for pair, (low, high) in zip(pairs, ends, strict=True):
         with suppress(ValueError):
             between = None if low is None else pair.type.within(low, high)
@@ -106,7 +121,7 @@ def _of_many(plan: MergePlan, pairs: Sequence[KeyPair], rows: DataFrame) -> Know
     if not all(ranges for _, ranges in found):
         return KnownKeys(found, count=count)
     split = [(pair, ranges[0]) for pair, ranges in found if pair.type.is_counted]
-    buckets = zip(split, plan.key_buckets(rows, split), strict=True) if split else ()
+    buckets = zip(split, key_buckets(rows, split), strict=True) if split else ()
     finer = {pair: bucket_ranges(ends, in_use) for (pair, ends), in_use in buckets}
     return KnownKeys([(pair, finer.get(pair, ranges)) for pair, ranges in found], count=count)
 

@@ -135,6 +135,7 @@ class MergeSource:
         insert_only: bool,
         in_transaction: bool = False,
         always: bool = False,
+        hold: bool = False,
     ) -> MaterializeSourceReason:
         """Decide whether the source has to be fixed, and do so.
 
@@ -146,17 +147,22 @@ class MergeSource:
                 Delta itself may fix it.
             always: Fix it whatever the decision, and number its rows (`SOURCE_ROW`): an executor
                 that is not Delta's reads it more than once outside of Delta's transaction.
+            hold: One that need not be fixed and reads Delta tables alone is held to their versions,
+                so that what is found out about its rows holds when it is merged.
 
         Returns:
             Why it was or was not materialised.
         """
-        wanted = None if referenced_columns is None else frozenset(referenced_columns)
-        self._prepared_for = (wanted, always)
         facts = self._facts(source)
         materialize, reason = self._decide(facts, insert_only)
         if in_transaction or not (materialize or always):
-            self._frame = source if in_transaction else self._pinned(source, facts)
+            held = self._pinned(source, facts) if hold and not in_transaction else None
+            self._fixed = None if held is None else FixedRows(held)
+            self._frame = source if held is None else held
+            self._prepared_for = (None, False)
             return reason
+        wanted = None if referenced_columns is None else frozenset(referenced_columns)
+        self._prepared_for = (wanted, always)
         query = (
             source
             if referenced_columns is None
@@ -264,19 +270,14 @@ class MergeSource:
         optimized = str(self._spark.conf.get(INSERT_ONLY, "true")).lower() == "true"
         return should_materialize_source(mode, facts, insert_only and optimized)
 
-    def _pinned(self, source: DataFrame, facts: SourceFacts | None) -> DataFrame:
-        """A source that reads Delta tables alone, held to their versions; others as they are.
+    def _pinned(self, source: DataFrame, facts: SourceFacts | None) -> DataFrame | None:
+        """A source that reads Delta tables alone, held to their versions; None for others.
 
         That it need not be fixed because a merge reads it once, or because the user forbade it,
         says nothing about what it is.
         """
         stable = facts is not None and not should_materialize_source("auto", facts, False)[0]
-        held = pinned(self._spark, source) if stable else None
-        if held is None:
-            return source
-        self._prepared_for = (None, False)
-        self._fixed = FixedRows(held)
-        return held
+        return pinned(self._spark, source) if stable else None
 
     def _storage_level(self) -> str:
         key, default = LEVELS[min(max(self.attempt, 1), len(LEVELS)) - 1]

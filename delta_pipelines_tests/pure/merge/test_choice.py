@@ -3,7 +3,7 @@
 import pytest
 
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge.choice import EXECUTORS, check_executor, choose_executor
+from delta_pipelines.merge.choice import EXECUTORS, SMALL_BYTES, check_executor, choose_executor
 
 
 @pytest.mark.parametrize("name", EXECUTORS)
@@ -33,9 +33,19 @@ def test_the_reason_says_what_became_of_the_request(
     assert reason in choice.reason
 
 
-@pytest.mark.parametrize(("vectors", "executor"), [(True, "classic"), (False, "native")])
-def test_without_vectors_delta_is_as_fast(vectors: bool, executor: str):
-    assert choose_executor("auto", vectors=vectors).executor == executor
+@pytest.mark.parametrize(
+    ("vectors", "source_bytes", "executor"),
+    [
+        (True, 10**12, "classic"),
+        (False, SMALL_BYTES, "classic"),
+        (False, SMALL_BYTES + 1, "native"),
+    ],
+)
+def test_without_vectors_delta_is_as_fast_with_a_large_source(
+    vectors: bool, source_bytes: int, executor: str
+):
+    choice = choose_executor("auto", vectors=vectors, source_bytes=source_bytes)
+    assert choice.executor == executor
 
 
 @pytest.mark.parametrize("name", ["", "Native", "fast"])

@@ -3,7 +3,7 @@
 import pytest
 
 from delta_pipelines.delta.sessions import setting
-from delta_pipelines.merge import merge_into
+from delta_pipelines.merge import injection, merge_into
 from delta_pipelines.merge.injection import FEWEST_FILES
 from delta_pipelines.merge.prepared import DRIVER_ROWS
 from delta_pipelines.steps import Step
@@ -48,6 +48,11 @@ def changes(spark, key: str = "id", ids=(10, 11, 150, 500)):
     return spark.sql(
         f"SELECT {key} AS k, id * 1000 AS n, id DIV 10 AS part FROM VALUES {listed} v(id)"
     )
+
+
+@pytest.fixture(autouse=True)
+def _every_target_counts_as_large(monkeypatch):
+    monkeypatch.setattr(injection, "LARGE_BYTES", 0)
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -142,6 +147,20 @@ def test_a_delta_source_is_held_to_its_version(spark, sorted_table, tmp_path, cl
     assert sorted(keys) == [*range(200), 500]
     merge.execute()
     assert sorted(row[0] for row in read(spark, path)) == [*range(200), 500, 600]
+
+
+def test_a_small_target_is_not_asked_about_when_that_takes_queries(
+    spark, sorted_table, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(injection, "LARGE_BYTES", 10**9)
+    path, other = sorted_table(), str(tmp_path / "s")
+    changes(spark).write.format("delta").save(other)
+    source = spark.read.format("delta").load(other)
+    merge = merge_into(spark, path, source, "t.k = s.k", executor="native")
+    upsert = merge.when_matched_update_all().when_not_matched_insert_all()
+    assert "files to look into" not in upsert.execute().executor_reason
+    insert_only = merge.when_not_matched_insert_all().execute()
+    assert "leave" in insert_only.executor_reason
 
 
 @pytest.mark.parametrize("rows", ["10000", "0"])
