@@ -1,6 +1,7 @@
 """What the rows of a merge's source have in the keys of ON, by queries of them."""
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -8,7 +9,7 @@ from pyspark.sql import functions as F
 
 from delta_pipelines.delta.bitmaps import bitmap_of, places_in
 from delta_pipelines.delta.jvm import Jvm
-from delta_pipelines.delta.merge_parts import KeyPair, bound
+from delta_pipelines.delta.merge_parts import KeyPair, bound, date_literal
 from delta_pipelines.merge.key_ranges import BUCKETS, KeyRange, as_number
 
 
@@ -51,11 +52,15 @@ def key_buckets(rows: DataFrame, ends: Sequence[tuple[KeyPair, KeyRange]]) -> li
     parts = []
     for pair, between in ends:
         column = _comparable(jvm, pair)
-        number = F.unix_date(column) if pair.type.name == "date" else column
+        number = column
+        low, high = F.lit(between.low), F.lit(between.high)
+        if isinstance(between.low, date) and isinstance(between.high, date):
+            number = F.unix_date(column)
+            low, high = date_literal(between.low), date_literal(between.high)
         first, last = as_number(between.low), as_number(between.high)
         width = (last - first + 1) / BUCKETS
         bucket = F.floor((number.cast("double") - float(first)) / width).cast("bigint")
-        within = column.between(between.low, between.high)
+        within = column.between(low, high)
         number = F.when(within, F.least(bucket, F.lit(BUCKETS - 1)))
         parts.append(bitmap_of(jvm, number).getField("bitmap"))
     return [places_in(jvm, told) for told in rows.agg(*parts).collect()[0]]

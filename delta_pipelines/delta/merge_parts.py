@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, items
@@ -83,6 +85,11 @@ class PlannedClause:
     condition: Column | None
     values: Values
     reads_target: bool = False
+
+
+def date_literal(day: date) -> Column:
+    """A date as a literal; PySpark's own leaves out the zeros of a year before 1000."""
+    return F.expr(f"DATE'{day.isoformat()}'")
 
 
 def bound(jvm: Jvm, expression: JavaObject) -> Column:

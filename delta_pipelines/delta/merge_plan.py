@@ -5,10 +5,13 @@ the same rules are applied to the same builder; the command that comes out can b
 reads, given a fixed source and literal predicates, and run.
 """
 
+import sys
 from collections.abc import Sequence
+from datetime import date
 from functools import cached_property, reduce
 from operator import and_, or_
 
+from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -22,7 +25,7 @@ from delta_pipelines.delta.jvm import (
     items,
     optional,
 )
-from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause, Values, bound
+from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause, Values, bound, date_literal
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.merge.key_ranges import Key, KeyRange
 from delta_pipelines.merge.key_types import KeyType
@@ -240,6 +243,8 @@ class MergePlan:
     def _literal(self, pair: KeyPair, value: Key) -> Column:
         """A bare literal of the column's type; Python knows one kind of whole number."""
         suffix = {"byte": "Y", "short": "S", "long": "L"}.get(pair.type.name, "")
+        if isinstance(value, date):
+            return date_literal(value)
         return F.expr(f"{value}{suffix}") if isinstance(value, int) else F.lit(value)
 
     def candidates(self, predicate: JavaObject) -> int:
@@ -264,7 +269,10 @@ class MergePlan:
     @property
     def source_bytes(self) -> int:
         """How large the source is, as Spark estimates it: very large where nothing is known."""
-        return int(self.command.source().stats().sizeInBytes())
+        try:
+            return int(self.command.source().stats().sizeInBytes())
+        except Py4JError:
+            return sys.maxsize
 
     def is_partition_column(self, pair: KeyPair) -> bool:
         """True when the target is partitioned by a key's column."""

@@ -18,6 +18,7 @@ from delta_pipelines.delta.deletion_vectors import (
 )
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
 from delta_pipelines.delta.merge_plan import MergePlan, literal
+from delta_pipelines.delta.pinned import PIN_MEMBERS
 from delta_pipelines.delta.signatures import Member, check_signatures
 from delta_pipelines.steps import Step
 
@@ -53,12 +54,16 @@ MERGE_MEMBERS = (
         (_SESSION, _TXN, _SEQ, _SEQ),
     ),
     *VECTOR_MEMBERS,
+    *PIN_MEMBERS,
 )
-"""What only the own executors call; where one differs, Delta's MERGE runs."""
+"""What the own executors call, and queries of the source's keys; where one differs, Delta's MERGE
+runs as it is told."""
 FEW_FILES = 8
 """So many files are looked into without asking first which of them may hold matches."""
-MOST_LOOKED_UP = 1000
-"""The statistics of more files are found by a join."""
+MOST_ON_DRIVER = 1000
+"""The vectors of more files are written by a job: one after another they would take too long."""
+MOST_IN_BITMAPS = 200_000_000
+"""So many rows have bitmaps of 25 MB at most, whichever of them match."""
 _STATS_TEXT_LENGTH = 32
 """Delta's default length of text in statistics that it makes anew."""
 
@@ -89,9 +94,17 @@ class Files:
         counts = [optional(file.numLogicalRecords()) for file in items(self.added)]
         return None if None in counts else sum(int(count) for count in counts)
 
+    @property
+    def fit_the_driver(self) -> bool:
+        """True when bitmaps of any of their rows are not too large for the driver."""
+        if len(self) > MOST_ON_DRIVER:
+            return False
+        rows = self.rows
+        return rows is not None and rows <= MOST_IN_BITMAPS
+
 
 def missing_members(spark: SparkSession) -> str | None:
-    """Say which JVM member the own executors would miss; None when all are there."""
+    """Say which of `MERGE_MEMBERS` the session's JVM lacks; None when all are there."""
     return check_signatures(spark, MERGE_MEMBERS)
 
 
@@ -235,8 +248,10 @@ class MergeTransaction:
             places: Columns `FILE` and `ROW`, each row of the target once.
             known: The same by file, when the driver knows it.
         """
+        if known is not None and len(known) > MOST_ON_DRIVER:
+            known = None
         complete = candidates if candidates.whole else self._all_files()
-        if complete is None and known is not None and len(known) <= MOST_LOOKED_UP:
+        if complete is None and known is not None:
             complete = self._with_statistics(candidates, list(known))
         complete = complete or candidates
         helper, by_path = self._helper(complete)

@@ -7,7 +7,30 @@ run says nothing about the next then, unless both read the same versions.
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, is_a, items
+from delta_pipelines.delta.signatures import Member
 
+_DELTA = "org.apache.spark.sql.delta"
+_INDEX = "org.apache.spark.sql.execution.datasources.FileIndex"
+PIN_MEMBERS = (
+    Member(
+        f"{_DELTA}.files.TahoeLogFileIndex",
+        "copy",
+        (
+            "org.apache.spark.sql.SparkSession",
+            f"{_DELTA}.DeltaLog",
+            "org.apache.hadoop.fs.Path",
+            f"{_DELTA}.SnapshotDescriptor",
+            "scala.Option",
+            "scala.collection.immutable.Seq",
+            "boolean",
+        ),
+    ),
+    Member(
+        f"{_DELTA}.DeltaTableUtils$",
+        "replaceFileIndex",
+        ("org.apache.spark.sql.catalyst.plans.logical.LogicalPlan", _INDEX),
+    ),
+)
 _CONSTANT = ("LocalRelation", "OneRowRelation", "Range")
 
 

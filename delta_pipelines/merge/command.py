@@ -165,7 +165,7 @@ class MergeCommand:
         target = open_target(session, self._spec.target)
         plan = self._resolved(session, target)
         choice = self._choose(session, plan)
-        self._prepare(plan, source, always=choice.executor != "native")
+        self._prepare(session, plan, source, always=choice.executor != "native")
         reached(Step.MERGE, self._spec.target.replace("`", ""))
         try:
             changed, note = self._carry_out(session, target, plan, choice, source)
@@ -209,11 +209,12 @@ class MergeCommand:
         missing = missing_members(session)
         if missing:
             obstacles.append(missing.rstrip("."))
+        vectors = plan.writes_deletion_vectors
         return choose_executor(
             requested,
             insert_only=insert_only,
-            vectors=plan.writes_deletion_vectors,
-            source_bytes=plan.source_bytes,
+            vectors=vectors,
+            source_bytes=0 if vectors or insert_only else plan.source_bytes,
             obstacles=obstacles,
         )
 
@@ -224,7 +225,7 @@ class MergeCommand:
             return run_resolved(plan), ""
         plan = plan.with_source(source.get_source_df())
         is_cheap = source.fixed.count is not None
-        asks = is_cheap or is_worth_asking(plan, insert_only=is_insert_only(self._spec.clauses))
+        asks = is_cheap or self._asks_for_keys(session, plan)
         injection = inject(plan, known_keys(plan, source.fixed) if asks else KnownKeys())
         # What is fixed already need not be fixed again by Delta; but after a lost block, by us.
         with setting(session, MODE, "none"):
@@ -265,21 +266,27 @@ class MergeCommand:
             logger.debug("The merge into %s cannot be resolved", self._spec.target, exc_info=True)
             return None
 
-    def _prepare(self, plan: MergePlan | None, source: MergeSource, *, always: bool) -> None:
+    def _asks_for_keys(self, session: SparkSession, plan: MergePlan) -> bool:
+        """True when queries of the source's keys are worth their time to Delta's own MERGE."""
+        insert_only = is_insert_only(self._spec.clauses)
+        return missing_members(session) is None and is_worth_asking(plan, insert_only=insert_only)
+
+    def _prepare(
+        self, session: SparkSession, plan: MergePlan | None, source: MergeSource, *, always: bool
+    ) -> None:
         """Prepare the source, unless an earlier attempt did and this one reads no more of it."""
         columns = plan.source_columns if plan else None
         if source.serves(columns, always=always):
             return
         source.release()
         started = time.monotonic()
-        insert_only = is_insert_only(self._spec.clauses)
         self._reason = source.prepare_source_df_and_return_materialize_reason(
             plan.source if plan else self._spec.source,
             columns,
-            insert_only=insert_only,
+            insert_only=is_insert_only(self._spec.clauses),
             in_transaction=plan is None or plan.source_reads_target,
             always=always,
-            hold=plan is not None and is_worth_asking(plan, insert_only=insert_only),
+            hold=plan is not None and self._asks_for_keys(session, plan),
         )
         self._preparing = time.monotonic() - started
 

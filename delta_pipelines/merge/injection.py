@@ -5,11 +5,21 @@ keys of a fixed source are known, so it can be said as well in which ranges they
 within them, whatever the clauses do.
 """
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.errors import (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    IllegalArgumentException,
+    NumberFormatException,
+    PythonException,
+    SparkRuntimeException,
+)
 from pyspark.sql import DataFrame
 
 from delta_pipelines.delta.fixed_rows import FixedRows
@@ -18,6 +28,20 @@ from delta_pipelines.delta.merge_parts import KeyPair
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.merge.key_ranges import MAX_VALUES, KeyRange, bucket_ranges, key_ranges
 
+log = logging.getLogger(__name__)
+
+_FAILING = (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    IllegalArgumentException,
+    NumberFormatException,
+    PythonException,
+    SparkRuntimeException,
+)
+"""What values can do to an expression."""
+_UNREADABLE = "\N{REPLACEMENT CHARACTER}"
+"""Stands in Python's text for bytes that are no UTF-8, and sorts elsewhere."""
 FEWEST_FILES = 8
 """A table of fewer files is read faster than looked through."""
 LARGE_BYTES = 512 * 1024 * 1024
@@ -62,13 +86,18 @@ class Injection:
 def is_worth_asking(plan: MergePlan, *, insert_only: bool) -> bool:
     """True when queries of a source's keys may spare Delta's own MERGE more than they take.
 
-    One that only inserts spares the join as well, where no file can hold one of the keys.
+    One that only inserts spares the join as well, where no file can hold one of the keys; a source
+    that is larger than its target is not read more often for that.
 
     Args:
         plan: The resolved merge.
         insert_only: It has insert clauses only.
     """
-    return plan.files >= FEWEST_FILES and (insert_only or plan.size_bytes >= LARGE_BYTES)
+    if plan.files < FEWEST_FILES:
+        return False
+    if insert_only:
+        return plan.source_bytes <= plan.size_bytes
+    return plan.size_bytes >= LARGE_BYTES
 
 
 def known_keys(plan: MergePlan, fixed: FixedRows | None) -> KnownKeys:
@@ -88,6 +117,10 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None) -> KnownKeys:
         rows = key_values(fixed.frame, pairs)
     except (ValueError, OverflowError):
         return KnownKeys()  # a date that Python does not know
+    except _FAILING:
+        # An expression in ON that cannot be computed for a row which the merge may leave out.
+        log.debug("The keys of the source cannot be told", exc_info=True)
+        return KnownKeys()
     matching = [row for row in rows if None not in row]
     return KnownKeys(_of_rows(plan, pairs, rows), len(set(matching)) == len(matching))
 
@@ -116,6 +149,8 @@ def _of_many(plan: MergePlan, pairs: Sequence[KeyPair], rows: DataFrame) -> Know
     count, ends = key_ends(rows, pairs)
     for pair, (low, high) in zip(pairs, ends, strict=True):
         with suppress(ValueError):
+            if _UNREADABLE in f"{low}{high}":
+                continue
             between = None if low is None else pair.type.within(low, high)
             found.append((pair, [between] if between else []))
     if not all(ranges for _, ranges in found):
@@ -134,6 +169,8 @@ def _of_rows(
         try:
             told = [pair.type.of_value(row[index]) for row in rows if row[index] is not None]
         except ValueError:
+            continue
+        if any(isinstance(value, str) and _UNREADABLE in value for value in told):
             continue
         values = {value for value in told if value is not None}
         if plan.is_partition_column(pair) and len(values) <= MAX_VALUES:

@@ -4,6 +4,7 @@ One range from the smallest to the largest key leaves out little when a source h
 and a few late ones; several disjoint ranges do.
 """
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -58,7 +59,8 @@ def bucket_ranges(
     Args:
         ends: The smallest and the largest key: whole numbers or dates.
         buckets: The parts that have keys, counted from 0. A bucket was found by DOUBLE arithmetic,
-            so that a key may be a little beyond its edges.
+            so that a key may be a little beyond its edges: where several whole numbers are one
+            DOUBLE, as far as these are apart.
         max_ranges: How many ranges there are at most.
 
     Example:
@@ -68,7 +70,8 @@ def bucket_ranges(
     low, high = ends.low, ends.high
     first, last = as_number(low), as_number(high)
     width = (last - first + 1) / BUCKETS
-    slack = 1 + int(width / 1000)
+    blur = math.ulp(float(max(abs(first), abs(last))))
+    slack = 1 + int(width / 1000) + int(2 * blur)
     ranges = []
     for bucket in sorted(buckets):
         begin = max(first + int(bucket * width) - slack, first)

@@ -54,8 +54,6 @@ _REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 _KEYS = 4
 """How many columns of the source the narrow scan compares, roughly."""
 _FEW_PAIRS, _FEW_BYTES = 40_000, 16 * 1024 * 1024
-_BITMAP_PAIRS = 10_000_000
-"""So many rows of a source match rows whose bitmaps take some 20 MB at most."""
 
 
 class OwnMerge:
@@ -179,6 +177,7 @@ class OwnMerge:
         here = few and self._source.count is not None
         fixed = rows_on_driver(self._spark, pairs, **limits) if here else None
         fixed = fixed or checkpoint_rows(self._spark, pairs, _LEVEL)
+        by_file = self._by_vectors and not self._by_source and candidates.fit_the_driver
         try:
             rows = first_rows(self._spark, fixed, _FEW_PAIRS + 1) if few else None
             return counted(
@@ -188,7 +187,7 @@ class OwnMerge:
                 unique=unique,
                 only_deletes=deletes_alone(self._matched),
                 few=None if rows is None or len(rows) > _FEW_PAIRS else rows,
-                by_file=self._count <= _BITMAP_PAIRS and not self._by_source,
+                by_file=by_file,
             )
         except BaseException:
             fixed.free()

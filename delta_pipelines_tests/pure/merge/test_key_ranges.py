@@ -4,7 +4,7 @@ from datetime import date
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from delta_pipelines.merge.key_ranges import (
@@ -64,9 +64,16 @@ def test_ranges_are_cut_at_the_widest_gaps(values, most, expected):
         st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=60),
         st.lists(st.integers(-2000, 2000), min_size=1, max_size=60),
         st.lists(st.dates(), min_size=1, max_size=40),
+        # Dense keys, many of which are one DOUBLE.
+        st.builds(
+            lambda base, offsets: [base + offset for offset in offsets],
+            st.integers(-(2**62), 2**62),
+            st.lists(st.integers(0, 20_000), min_size=1, max_size=60),
+        ),
     ),
     st.integers(1, 40),
 )
+@example([2**60 + offset for offset in range(0, 20_000, 7)], 40)
 def test_buckets_hold_every_key_that_is_in_them(values, most):
     ends = KeyRange(min(values), max(values))
     first, last = as_number(ends.low), as_number(ends.high)

@@ -3,7 +3,7 @@
 import pytest
 
 from delta_pipelines.delta.sessions import setting
-from delta_pipelines.merge import injection, merge_into
+from delta_pipelines.merge import command, injection, merge_into
 from delta_pipelines.merge.injection import FEWEST_FILES
 from delta_pipelines.merge.prepared import DRIVER_ROWS
 from delta_pipelines.steps import Step
@@ -147,6 +147,61 @@ def test_a_delta_source_is_held_to_its_version(spark, sorted_table, tmp_path, cl
     assert sorted(keys) == [*range(200), 500]
     merge.execute()
     assert sorted(row[0] for row in read(spark, path)) == [*range(200), 500, 600]
+
+
+@pytest.mark.parametrize("base", [2**60, -(2**60), 202405170000000000])
+def test_dense_keys_of_which_many_are_one_double(spark, tmp_path, base):
+    path = str(tmp_path / "t")
+    rows = spark.range(20_000).selectExpr(f"id + {base}L AS k", "id AS n")
+    rows.repartitionByRange(40, "k").write.format("delta").save(path)
+
+    def source():
+        some = "id % 7 = 0 OR id BETWEEN 9000 AND 9100"
+        return spark.range(20_000).where(some).selectExpr(f"id + {base}L AS k", "-id AS n")
+
+    with setting(spark, DRIVER_ROWS, "0"):
+        result = run_both(spark, path, source, "t.k = s.k", [update(), insert()])
+    assert result.metrics["numTargetRowsInserted"] == 0
+
+
+@pytest.mark.parametrize("rows", ["10000", "0"])
+def test_days_of_the_first_millennium(spark, sorted_table, rows):
+    path = sorted_table(KEYS["DATE"])
+
+    def source():
+        days = "DATE'0001-01-01', 1L), (DATE'0987-06-05', 2L), (DATE'2020-01-11', 3L"
+        return spark.sql(f"SELECT k, n, 0L AS part FROM VALUES ({days}) v(k, n)")
+
+    with setting(spark, DRIVER_ROWS, rows):
+        result = run_both(spark, path, source, "t.k = s.k", [update(), insert()])
+    assert result.metrics["numTargetRowsUpdated"] == 1
+    # A thousandth of two millennia has all of the table's days.
+    assert ("leave 1 of 10 files" in result.executor_reason) == (rows == "10000")
+
+
+@pytest.mark.parametrize("rows", ["10000", "0"])
+def test_a_key_that_cannot_be_computed_for_a_row_that_is_left_out(spark, sorted_table, rows):
+    path = sorted_table()
+
+    def source():
+        values = "('10', 1L), ('500', 2L), ('none', 3L)"
+        return spark.sql(f"SELECT txt, n, 0L AS part FROM VALUES {values} v(txt, n)")
+
+    on = "t.k = CAST(s.txt AS BIGINT)"
+    clause = insert("s.txt RLIKE '^[0-9]+$'", k="CAST(s.txt AS BIGINT)", n="s.n", part="s.part")
+    with setting(spark, DRIVER_ROWS, rows):
+        merge = merge_into(spark, path, source(), on, executor="native")
+        assert clause.add(merge).execute().metrics["numTargetRowsInserted"] == 1
+
+
+def test_another_version_of_delta_is_not_asked(spark, sorted_table, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "missing_members", lambda _: "Delta has no such member.")
+    path, other = sorted_table(), str(tmp_path / "s")
+    changes(spark).write.format("delta").save(other)
+    source = spark.read.format("delta").load(other)
+    result = merge_into(spark, path, source, "t.k = s.k").when_not_matched_insert_all().execute()
+    assert "files to look into" not in result.executor_reason
+    assert result.metrics["numTargetRowsInserted"] == 1
 
 
 def test_a_small_target_is_not_asked_about_when_that_takes_queries(

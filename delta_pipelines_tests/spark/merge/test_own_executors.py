@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from delta_pipelines.delta import merge_transaction
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import merge_into, own
 from delta_pipelines.merge.prepared import DRIVER_ROWS
@@ -16,7 +17,6 @@ from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     EXECUTED,
     LAYOUTS,
-    PARTITIONED,
     PLAIN,
     WORK,
     When,
@@ -105,21 +105,19 @@ def by_own(spark, path, source, clauses, on="t.id = s.id"):
     return result
 
 
-COUNTED: dict[str, dict[str, int]] = {
-    "few": {},
-    "bitmaps": {"_FEW_PAIRS": 0},
-    "queries": {"_FEW_PAIRS": 0, "_BITMAP_PAIRS": -1},
-}
+WAYS = ("few", "bitmaps", "queries")
 """How the engine counts matches, by how many it takes them to be."""
 
 
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Have matches counted in one of the ways of `COUNTED`."""
+    """Have matches counted in one of the `WAYS`."""
 
     def choose(way: str) -> None:
-        for name, rows in COUNTED[way].items():
-            monkeypatch.setattr(own, name, rows)
+        if way != "few":
+            monkeypatch.setattr(own, "_FEW_PAIRS", 0)
+        if way == "queries":
+            monkeypatch.setattr(merge_transaction, "MOST_IN_BITMAPS", -1)
 
     return choose
 
@@ -128,12 +126,12 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     ("case", "layout", "way"),
     [
         ("upsert", DV, "bitmaps"),
-        ("update by both", PARTITIONED, "bitmaps"),
+        ("update by both", DV, "bitmaps"),
         ("delete if", DV, "bitmaps"),
-        ("update or", PLAIN, "bitmaps"),
+        ("update or", DV, "bitmaps"),
         ("never", DV, "bitmaps"),
         ("delete and insert", DV, "queries"),
-        ("update or", DV, "queries"),
+        ("update or", PLAIN, "queries"),
     ],
 )
 def test_many_matches_are_counted_as_few_are(spark, tmp_path, layout, case, way, counting):
@@ -165,9 +163,7 @@ def test_a_source_too_large_to_be_broadcast(spark, tmp_path, layout, case, monke
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
 
 
-@pytest.mark.parametrize(
-    ("layout", "way"), [(PLAIN, "few"), (DV, "few"), (DV, "bitmaps"), (DV, "queries")]
-)
+@pytest.mark.parametrize(("layout", "way"), [(PLAIN, "few"), *((DV, way) for way in WAYS)])
 def test_one_merge_after_another(spark, tmp_path, layout, way, counting):
     """Files with deletion vectors already, files that lose all their rows, rows that come again."""
     counting(way)
@@ -200,9 +196,7 @@ def test_one_merge_after_another(spark, tmp_path, layout, way, counting):
         check_log(spark, path)
 
 
-@pytest.mark.parametrize(
-    ("layout", "way"), [(PLAIN, "few"), (DV, "few"), (DV, "bitmaps"), (DV, "queries")]
-)
+@pytest.mark.parametrize(("layout", "way"), [(PLAIN, "few"), *((DV, way) for way in WAYS)])
 def test_an_unconditional_delete_takes_several_source_rows(spark, tmp_path, layout, way, counting):
     counting(way)
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=2)
