@@ -1,13 +1,18 @@
 """Which jars a session needs, and whether Ivy has them already."""
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock
 
 DELTA_VERSION = "4.4.0"
 SPARK_LINE = "4.2"
 SCALA_VERSION = "2.13"
+_LOCK = ".delta_pipelines.lock"
+_PATIENCE_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,29 @@ def jar_settings(
         # Java's idea of the home folder may differ from Python's (HOME is not what it asks).
         "spark.jars.ivy": str(ivy_home),
     }
+
+
+@contextmanager
+def download_turn(settings: Mapping[str, str]) -> Iterator[bool]:
+    """Let one process at a time download our jars: of two, Ivy lets one find half a file.
+
+    Args:
+        settings: A session's complete settings.
+
+    Yields:
+        True when it may have had to wait, so that the jars may be there by now.
+    """
+    packages = entries(settings.get("spark.jars.packages"))
+    if DELTA.coordinates not in packages:
+        yield False
+        return
+    folder = Path(settings.get("spark.jars.ivy") or default_ivy_home())
+    with ExitStack() as held:
+        # Where nothing can be written, or somebody takes for ever, Ivy has to say what is wrong.
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(FileLock(folder / _LOCK, timeout=_PATIENCE_SECONDS))
+        yield True
 
 
 def entries(text: str | None) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.catalog_lock import CatalogLock, CatalogLockedError
 from delta_pipelines.errors import SessionError
+from delta_pipelines.jars import download_turn
 from delta_pipelines.java import check_java, java_problem
 from delta_pipelines.postgres_catalog import (
     Catalog,
@@ -116,7 +117,10 @@ def get_session(
         if lock:
             lock.acquire(lock_timeout)
         try:
-            spark = _start(complete, server)
+            with download_turn(complete) as waited:
+                if waited:
+                    complete = spark_config(warehouse, extra=extra, catalog=server)
+                spark = _start(complete, server)
         except BaseException:
             end_jvm()
             if lock:
