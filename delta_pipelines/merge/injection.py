@@ -11,15 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.errors import (
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
-    IllegalArgumentException,
-    NumberFormatException,
-    PythonException,
-    SparkRuntimeException,
-)
+from pyspark import errors
 from pyspark.sql import DataFrame
 
 from delta_pipelines.delta.fixed_rows import FixedRows
@@ -31,13 +23,13 @@ from delta_pipelines.merge.key_ranges import MAX_VALUES, KeyRange, bucket_ranges
 log = logging.getLogger(__name__)
 
 _FAILING = (
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
-    IllegalArgumentException,
-    NumberFormatException,
-    PythonException,
-    SparkRuntimeException,
+    errors.ArithmeticException,
+    errors.ArrayIndexOutOfBoundsException,
+    errors.DateTimeException,
+    errors.IllegalArgumentException,
+    errors.NumberFormatException,
+    errors.PythonException,
+    errors.SparkRuntimeException,
 )
 """What values can do to an expression."""
 _UNREADABLE = "\N{REPLACEMENT CHARACTER}"
