@@ -223,9 +223,9 @@ class MergeCommand:
     ) -> tuple[ChangedRows, str]:
         if source.fixed is None:
             return run_resolved(plan), ""
+        # Rows on the driver cost nothing, and a source was held to versions for this alone.
+        asks = source.fixed.rdd is None or self._asks_for_keys(session, plan)
         plan = plan.with_source(source.get_source_df())
-        is_cheap = source.fixed.count is not None
-        asks = is_cheap or self._asks_for_keys(session, plan)
         injection = inject(plan, known_keys(plan, source.fixed) if asks else KnownKeys())
         # What is fixed already need not be fixed again by Delta; but after a lost block, by us.
         with setting(session, MODE, "none"):

@@ -177,17 +177,18 @@ class OwnMerge:
         here = few and self._source.count is not None
         fixed = rows_on_driver(self._spark, pairs, **limits) if here else None
         fixed = fixed or checkpoint_rows(self._spark, pairs, _LEVEL)
-        by_file = self._by_vectors and not self._by_source and candidates.fit_the_driver
         try:
             rows = first_rows(self._spark, fixed, _FEW_PAIRS + 1) if few else None
+            few = rows is not None and len(rows) <= _FEW_PAIRS
+            bitmaps = not few and self._by_vectors and not self._by_source
             return counted(
                 fixed,
                 len(self._acting),
                 self._target,
                 unique=unique,
                 only_deletes=deletes_alone(self._matched),
-                few=None if rows is None or len(rows) > _FEW_PAIRS else rows,
-                by_file=by_file,
+                few=rows if few else None,
+                by_file=bitmaps and candidates.fit_the_driver,
             )
         except BaseException:
             fixed.free()
