@@ -53,12 +53,14 @@ class FixedRows:
         level: The checkpoint's storage level; None for rows that are kept nowhere else.
         rdd: The checkpoint; None for rows on the driver, or in versions of tables.
         count: How many there are; None when nobody counted.
+        on_driver: Every row is in the driver's memory.
     """
 
     frame: DataFrame
     level: str | None = None
     rdd: JavaObject | None = None
     count: int | None = None
+    on_driver: bool = False
 
     @property
     def rdd_id(self) -> int | None:
@@ -99,7 +101,7 @@ def rows_on_driver(
         )
     else:
         plan = _parallel(jvm, output, data)
-    return FixedRows(jvm.rows_of(plan), count=count)
+    return FixedRows(jvm.rows_of(plan), count=count, on_driver=True)
 
 
 def _parallel(jvm: Jvm, output: JavaObject, data: JavaObject) -> JavaObject:

@@ -103,7 +103,7 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None) -> KnownKeys:
     if fixed is None or not pairs:
         return KnownKeys()
     try:
-        if fixed.count is None:
+        if not fixed.on_driver:
             worth = plan.files >= FEWEST_FILES
             return _of_many(plan, pairs, fixed.frame) if worth else KnownKeys()
         rows = key_values(fixed.frame, pairs)

@@ -174,7 +174,7 @@ class OwnMerge:
         # What few rows match are few as a rule, of which the driver can say all without a job.
         few = self._count <= _FEW_PAIRS and not self._by_source
         limits = {"max_rows": _FEW_PAIRS, "max_bytes": _FEW_BYTES}
-        here = few and self._source.count is not None
+        here = few and self._source.on_driver
         fixed = rows_on_driver(self._spark, pairs, **limits) if here else None
         fixed = fixed or checkpoint_rows(self._spark, pairs, _LEVEL)
         try:

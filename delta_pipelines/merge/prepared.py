@@ -20,7 +20,7 @@ from delta_pipelines.delta.fixed_rows import (
     rows_on_driver,
     with_hints_of,
 )
-from delta_pipelines.delta.pinned import pinned
+from delta_pipelines.delta.pinned import numbered, pinned
 from delta_pipelines.delta.source_facts import gather_source_facts
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge.failures import SPARK_FAILURES
@@ -169,10 +169,14 @@ class MergeSource:
             else columns_at(self._spark, source, referenced_columns)
         )
         log.debug("Materializing MERGE with pruned columns [%s].", ", ".join(query.columns))
+        stable = not materialize and self._is_stable(facts)
+        held = numbered(self._spark, query, SOURCE_ROW) if stable else None
         if always:
             query = query.withColumn(SOURCE_ROW, F.monotonically_increasing_id())
-        self._level = self._storage_level()
-        self._fixed = self._on_driver(query) or self._checkpointed(query, self._level)
+        self._fixed = self._on_driver(query, None if held is None else held.count) or held
+        if self._fixed is None:
+            self._level = self._storage_level()
+            self._fixed = self._checkpointed(query, self._level)
         self._frame = with_hints_of(self._spark, source, self._fixed)
         if log.isEnabledFor(logging.DEBUG):  # the text takes a planning of its own
             log.debug("Materialized MERGE source plan:\n%s", plan_text(self._frame))
@@ -271,22 +275,26 @@ class MergeSource:
         return should_materialize_source(mode, facts, insert_only and optimized)
 
     def _pinned(self, source: DataFrame, facts: SourceFacts | None) -> DataFrame | None:
-        """A source that reads Delta tables alone, held to their versions; None for others.
+        """A source that reads Delta tables alone, held to their versions; None for others."""
+        return pinned(self._spark, source) if self._is_stable(facts) else None
+
+    def _is_stable(self, facts: SourceFacts | None) -> bool:
+        """True for a source that is the same whenever it runs on the same versions of its tables.
 
         That it need not be fixed because a merge reads it once, or because the user forbade it,
         says nothing about what it is.
         """
-        stable = facts is not None and not should_materialize_source("auto", facts, False)[0]
-        return pinned(self._spark, source) if stable else None
+        return facts is not None and not should_materialize_source("auto", facts, False)[0]
 
     def _storage_level(self) -> str:
         key, default = LEVELS[min(max(self.attempt, 1), len(LEVELS)) - 1]
         return str(self._spark.conf.get(key, default))
 
-    def _on_driver(self, query: DataFrame) -> FixedRows | None:
+    def _on_driver(self, query: DataFrame, count: int | None) -> FixedRows | None:
+        """The rows on the driver; None when they are too many, as their `count` may tell before."""
         rows = int(str(self._spark.conf.get(DRIVER_ROWS, str(_FEW_ROWS))))
         size = int(str(self._spark.conf.get(DRIVER_BYTES, str(_FEW_BYTES))))
-        if rows <= 0 or not is_cheap(query):
+        if rows <= 0 or not is_cheap(query) or (count is not None and count > rows):
             return None
         return rows_on_driver(self._spark, query, max_rows=rows, max_bytes=size)
 
