@@ -248,6 +248,7 @@ def properties(number: int) -> dict[str, str]:
     return {"k": str(number % 2), f"p{number % 2}": "x"}
 
 
+WITHOUT_VECTORS = {"delta.enableDeletionVectors": "false"}
 UPSERT: dict[str, Any] = {"keys": ["id"]}
 MADE: dict[str, Any] = {"comment": "made", "table_properties": {"k": "v"}}
 
@@ -324,6 +325,10 @@ OPERATIONS = [
     ),
     Operation("merge_rows", of_feed(merged, parity, **UPSERT)),
     Operation("merge_deletes", of_feed(merged, kinds, **UPSERT, deletes_when="v = 'gone'")),
+    Operation(
+        "merge_plain",
+        of_feed(merged, parity, **UPSERT, table_properties=WITHOUT_VECTORS),
+    ),
     Operation(
         "merge_drift",
         of_feed(

@@ -16,6 +16,17 @@ _COUNTS = {
     "rows_updated": "numTargetRowsUpdated",
     "rows_deleted": "numTargetRowsDeleted",
 }
+_MERGE_COUNTS = {
+    "merge_source_rows": "numSourceRows",
+    "merge_rows_copied": "numTargetRowsCopied",
+    "merge_files_added": "numTargetFilesAdded",
+    "merge_files_removed": "numTargetFilesRemoved",
+}
+_MERGE_TIMES = {
+    "merge_source_seconds": "materializeSourceTimeMs",
+    "merge_scan_seconds": "scanTimeMs",
+    "merge_write_seconds": "rewriteTimeMs",
+}
 
 
 def data_version(result: DatasetResult) -> dg.DataVersion | None:
@@ -134,6 +145,9 @@ def _merge(result: DatasetResult) -> dict[str, MetadataEntry]:
     before, after = (merge.metrics.get(f"numTargetFiles{end}Skipping") for end in _SKIPPING)
     if before is not None and after is not None:
         metadata["delta_pipelines/merge_files_pruned"] = before - after
+    for name, metric in (_MERGE_COUNTS | _MERGE_TIMES).items():
+        if (told := merge.metrics.get(metric)) is not None:
+            metadata[f"delta_pipelines/{name}"] = told / 1000 if name in _MERGE_TIMES else told
     return metadata
 
 

@@ -32,6 +32,7 @@ _CHEAP = (
 """Plans of these alone are computed again for next to nothing."""
 _LOCAL_ROWS = 500
 """Spark's optimizer looks at every row of a local relation again and again."""
+_LARGE_BYTES = 1024 * 1024
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 _NO_SPACE = "java.io.IOException: No space left on device"
 
@@ -210,6 +211,12 @@ def plan_text(rows: DataFrame) -> str:
 def is_cheap(rows: DataFrame) -> bool:
     """True when computing the rows twice costs about as much as reading them twice."""
     return all(class_name(plan) in _CHEAP for plan in _plans(rows._jdf.queryExecution().analyzed()))
+
+
+def is_large(rows: DataFrame) -> bool:
+    """True when a query reads so much that its rows are hardly few; no Spark job runs."""
+    stats = rows._jdf.queryExecution().analyzed().stats()
+    return int(stats.sizeInBytes()) > _LARGE_BYTES
 
 
 def rows_failure(exc: BaseException, fixed: FixedRows | None) -> RowsFailure:

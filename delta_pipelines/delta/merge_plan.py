@@ -92,6 +92,12 @@ class MergePlan:
             return literal(self._jvm, True)
         return reduce(expressions.Or, conditions)
 
+    @property
+    def part_by_source(self) -> bool:
+        """True when NOT MATCHED BY SOURCE clauses act on a part of the target's rows only."""
+        clauses = items(self.command.notMatchedBySourceClauses())
+        return bool(clauses) and all(optional(one.condition()) is not None for one in clauses)
+
     @cached_property
     def target_columns(self) -> tuple[Column, ...]:
         """The columns of the target."""

@@ -5,59 +5,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from delta_pipelines.delta.bitmaps import Places
 from delta_pipelines.delta.deletion_vectors import (
     VECTOR_COUNTS,
-    VECTOR_MEMBERS,
     entries_of,
     vectors_of,
     with_whole_statistics,
 )
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
 from delta_pipelines.delta.merge_plan import MergePlan, literal
-from delta_pipelines.delta.pinned import PIN_MEMBERS
-from delta_pipelines.delta.signatures import Member, check_signatures
 from delta_pipelines.steps import Step
 
 FILE, ROW = "__dp_file", "__dp_row"
 """Columns of a located target: the file's path as Spark writes it, and the row's place in it."""
 
 _DELTA = "org.apache.spark.sql.delta"
-_SESSION = "org.apache.spark.sql.SparkSession"
-_SEQ, _OPTION, _MAP = (
-    "scala.collection.immutable.Seq",
-    "scala.Option",
-    "scala.collection.immutable.Map",
-)
-_STRING = "java.lang.String"
-_TXN = f"{_DELTA}.OptimisticTransaction"
-_HELPER = f"{_DELTA}.commands.DMLWithDeletionVectorsHelper$"
-MERGE_MEMBERS = (
-    Member(f"{_DELTA}.DeltaLog", "startTransaction", (_OPTION, _OPTION)),
-    Member(_TXN, "filterFiles", (_SEQ, "boolean")),
-    Member(_TXN, "trackReadPredicates", (_SEQ, "boolean", "boolean")),
-    Member(_TXN, "trackFilesRead", (_SEQ,)),
-    Member(_TXN, "writeFiles", ("org.apache.spark.sql.Dataset",)),
-    Member(_TXN, "txnVersion", (_STRING,)),
-    Member(f"{_DELTA}.actions.SetTransaction", "<init>", (_STRING, "long", _OPTION)),
-    Member(_TXN, "registerSQLMetrics", (_SESSION, _MAP)),
-    Member(_TXN, "commitIfNeeded", (_SEQ, f"{_DELTA}.DeltaOperations$Operation", _MAP)),
-    Member(_HELPER, "generateCandidateFileMap", ("org.apache.hadoop.fs.Path", _SEQ)),
-    Member(_HELPER, "findFilesWithMatchingRows", (_TXN, _MAP, _SEQ)),
-    Member(_HELPER, "processUnmodifiedData", (_SESSION, _SEQ, f"{_DELTA}.Snapshot", "int")),
-    Member(
-        f"{_DELTA}.commands.MergeIntoCommand",
-        "buildTargetPlanWithFiles",
-        (_SESSION, _TXN, _SEQ, _SEQ),
-    ),
-    *VECTOR_MEMBERS,
-    *PIN_MEMBERS,
-)
-"""What the own executors call, and queries of the source's keys; where one differs, Delta's MERGE
-runs as it is told."""
+_BASE = f"{_DELTA}.commands.MergeIntoCommandBase"
 FEW_FILES = 8
 """So many files are looked into without asking first which of them may hold matches."""
 MOST_ON_DRIVER = 1000
@@ -84,11 +50,6 @@ class Files:
         return int(self.added.size())
 
     @property
-    def size_bytes(self) -> int:
-        """Their size together."""
-        return sum(int(file.size()) for file in items(self.added))
-
-    @property
     def rows(self) -> int | None:
         """Their rows that are not deleted; None when a file has no statistics."""
         counts = [optional(file.numLogicalRecords()) for file in items(self.added)]
@@ -101,11 +62,6 @@ class Files:
             return False
         rows = self.rows
         return rows is not None and rows <= MOST_IN_BITMAPS
-
-
-def missing_members(spark: SparkSession) -> str | None:
-    """Say which of `MERGE_MEMBERS` the session's JVM lacks; None when all are there."""
-    return check_signatures(spark, MERGE_MEMBERS)
 
 
 class MergeTransaction:
@@ -145,6 +101,13 @@ class MergeTransaction:
             and before.configuration().equals(now.configuration())
             and self._plan.protocol.equals(self._txn.protocol())
         )
+
+    @property
+    def changes_since_analysis(self) -> list[str]:
+        """What of the table's columns is otherwise than the merge was resolved against."""
+        before, now = self._plan.metadata.schema(), self._txn.metadata().schema()
+        told = self._jvm.object(f"{_DELTA}.schema.SchemaUtils").reportDifferences(before, now)
+        return [" ".join(str(one).split()) for one in items(told)]
 
     def remember(self, application: str, number: int) -> bool:
         """Have the table remember that an idempotent write was done, also when it changes nothing.
@@ -204,6 +167,30 @@ class MergeTransaction:
         checksum = optional(self._txn.snapshot().checksumOpt())
         files = None if checksum is None else optional(checksum.allFiles())
         return None if files is None else Files(files, whole=True)
+
+    def tell_skipping(self, candidates: Files) -> dict[str, int]:
+        """Put down how much of the table is looked into.
+
+        Returns:
+            The table's files and those that may hold matches, by Delta's names of metrics.
+        """
+        snapshot = self._txn.snapshot()
+        told = {
+            "numTargetFilesBeforeSkipping": self._plan.files,
+            "numTargetFilesAfterSkipping": len(candidates),
+        }
+        size, partitions = self._size(candidates.added)
+        self.metrics |= told | {
+            "numTargetBytesBeforeSkipping": int(snapshot.sizeInBytes()),
+            "numTargetBytesAfterSkipping": size,
+            "numTargetPartitionsAfterSkipping": partitions,
+        }
+        return told
+
+    def _size(self, files: JavaObject) -> tuple[int, int]:
+        """The bytes of files, and how many partitions they are of; 0 where there are none."""
+        told = self._jvm.object(_BASE).totalBytesAndDistinctPartitionValues(files)
+        return int(told._1()), int(told._2())
 
     def located(self, files: Files, *, by_row: bool) -> DataFrame:
         """The target's rows in some files, with the attributes that the merge was resolved with.
@@ -305,9 +292,11 @@ class MergeTransaction:
         """Remove files whose rows were written anew, or are not to be kept."""
         now = int(time.time() * 1000)
         self._actions += [file.removeWithTimestamp(now, True) for file in items(files.added)]
+        size, partitions = self._size(files.added)
         self.metrics |= {
             "numTargetFilesRemoved": len(files),
-            "numTargetBytesRemoved": files.size_bytes,
+            "numTargetBytesRemoved": size,
+            "numTargetPartitionsRemovedFrom": partitions,
         }
 
     def write(self, rows: DataFrame) -> None:
@@ -316,9 +305,11 @@ class MergeTransaction:
         self._actions += written
         added = [action for action in written if class_name(action) == "AddFile"]
         changes = [action for action in written if class_name(action) == "AddCDCFile"]
+        size, partitions = self._size(self._jvm.sequence(added))
         self.metrics |= {
             "numTargetFilesAdded": len(added),
-            "numTargetBytesAdded": sum(int(file.size()) for file in added),
+            "numTargetBytesAdded": size,
+            "numTargetPartitionsAddedTo": partitions,
             "numTargetChangeFilesAdded": len(changes),
             "numTargetChangeFileBytes": sum(int(file.size()) for file in changes),
         }

@@ -51,6 +51,7 @@ def choose_executor(
     insert_only: bool = False,
     vectors: bool = True,
     source_bytes: int = 0,
+    part_by_source: bool = False,
     obstacles: Sequence[str] = (),
 ) -> ExecutorChoice:
     """Choose the executor of a merge.
@@ -60,6 +61,7 @@ def choose_executor(
         insert_only: The merge has insert clauses only.
         vectors: The table's rows are deleted by deletion vectors.
         source_bytes: How large the source is, as far as that is known before it is read.
+        part_by_source: It has NOT MATCHED BY SOURCE clauses, each with a condition.
         obstacles: Why only Delta's own MERGE can carry it out, as parts of sentences.
 
     Example:
@@ -69,7 +71,8 @@ def choose_executor(
     if requested == "native":
         return ExecutorChoice("native", "native was asked for")
     if requested == "auto":
-        return _automatic(insert_only, vectors, source_bytes, obstacles)
+        small = source_bytes <= SMALL_BYTES
+        return _automatic(insert_only, vectors, small, part_by_source, obstacles)
     told = list(obstacles)
     if insert_only != (requested == "insert_only"):
         told.append(
@@ -84,7 +87,7 @@ def choose_executor(
 
 
 def _automatic(
-    insert_only: bool, vectors: bool, source_bytes: int, obstacles: Sequence[str]
+    insert_only: bool, vectors: bool, small: bool, part_by_source: bool, obstacles: Sequence[str]
 ) -> ExecutorChoice:
     """What was measured to be faster (`benchmarks/merge.py`); where nothing was, Delta's own.
 
@@ -99,7 +102,11 @@ def _automatic(
         return ExecutorChoice(
             "classic", "matches are found by one scan, and only the changed rows are written"
         )
-    if source_bytes <= SMALL_BYTES:
+    if part_by_source:  # Delta's own MERGE reads all files for them, and writes all anew
+        return ExecutorChoice(
+            "classic", "of the rows that nothing matches only files that can hold them are read"
+        )
+    if small:
         return ExecutorChoice(
             "classic", "matches are found by one scan, and the touched files are read once more"
         )

@@ -18,10 +18,10 @@ from delta_pipelines.delta.merge_commit import (
     latest_version,
     merge_user_metadata,
 )
+from delta_pipelines.delta.merge_members import missing_members
 from delta_pipelines.delta.merge_obstacles import obstacles as merge_obstacles
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_resolution import resolve_merge
-from delta_pipelines.delta.merge_transaction import missing_members
 from delta_pipelines.delta.sessions import active, isolated_session, setting
 from delta_pipelines.delta.source_facts import equi_join_keys
 from delta_pipelines.errors import MergeError
@@ -215,6 +215,7 @@ class MergeCommand:
             insert_only=insert_only,
             vectors=vectors,
             source_bytes=0 if vectors or insert_only else plan.source_bytes,
+            part_by_source=plan.part_by_source,
             obstacles=obstacles,
         )
 
@@ -223,10 +224,11 @@ class MergeCommand:
     ) -> tuple[ChangedRows, str]:
         if source.fixed is None:
             return run_resolved(plan), ""
-        # Rows on the driver cost nothing, and a source was held to versions for this alone.
-        asks = source.fixed.rdd is None or self._asks_for_keys(session, plan)
         plan = plan.with_source(source.get_source_df())
-        injection = inject(plan, known_keys(plan, source.fixed) if asks else KnownKeys())
+        queries = source.fixed.on_driver or is_worth_asking(plan)
+        knows = missing_members(session) is None
+        keys = known_keys(plan, source.fixed, queries=queries) if knows else KnownKeys()
+        injection = inject(plan, keys, count=queries)
         # What is fixed already need not be fixed again by Delta; but after a lost block, by us.
         with setting(session, MODE, "none"):
             return run_resolved(injection.plan), injection.note
@@ -266,11 +268,6 @@ class MergeCommand:
             logger.debug("The merge into %s cannot be resolved", self._spec.target, exc_info=True)
             return None
 
-    def _asks_for_keys(self, session: SparkSession, plan: MergePlan) -> bool:
-        """True when queries of the source's keys are worth their time to Delta's own MERGE."""
-        insert_only = is_insert_only(self._spec.clauses)
-        return missing_members(session) is None and is_worth_asking(plan, insert_only=insert_only)
-
     def _prepare(
         self, session: SparkSession, plan: MergePlan | None, source: MergeSource, *, always: bool
     ) -> None:
@@ -286,7 +283,7 @@ class MergeCommand:
             insert_only=is_insert_only(self._spec.clauses),
             in_transaction=plan is None or plan.source_reads_target,
             always=always,
-            hold=plan is not None and self._asks_for_keys(session, plan),
+            hold=plan is not None and missing_members(session) is None,
         )
         self._preparing = time.monotonic() - started
 

@@ -1,6 +1,7 @@
 """What Delta's MERGE raises, and whether running the merge again helps."""
 
 import re
+from collections.abc import Sequence
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -22,6 +23,7 @@ _CONFLICTS = (
     "ConcurrentDeleteDeleteException",
     "ConcurrentWriteException",
     "MetadataChangedException",
+    "ProtocolChangedException",
 )
 _OVERTAKEN = (
     "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
@@ -36,11 +38,19 @@ class RunAgainError(MergeError):
     """The merge found on its way that it has to begin anew; nothing was written."""
 
 
-def schema_moved(target: str) -> RunAgainError:
-    """The error for a target that is no longer defined as the merge was resolved against it."""
+def schema_moved(target: str, changes: Sequence[str]) -> RunAgainError:
+    """The error for a target that is no longer defined as the merge was resolved against it.
+
+    Args:
+        target: Name for messages.
+        changes: What is otherwise, as sentences of Delta's.
+    """
+    told = " ".join(changes) or "Properties, partitions or table features."
     return RunAgainError(
-        "[DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS] the table's definition was changed while the merge "
-        "was on its way; nothing was written. Run it again.",
+        "[DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS] The schema of your Delta table has changed in an "
+        "incompatible way since your DataFrame or DeltaTable object was created. Please redefine "
+        f"your DataFrame or DeltaTable object. Changes: {told} Nothing was written; run the merge "
+        "again.",
         dataset=target,
         transient=True,
     )

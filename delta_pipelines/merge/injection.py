@@ -12,13 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark import errors
-from pyspark.sql import DataFrame
 
 from delta_pipelines.delta.fixed_rows import FixedRows
 from delta_pipelines.delta.key_queries import key_buckets, key_ends, key_values
 from delta_pipelines.delta.merge_parts import KeyPair
 from delta_pipelines.delta.merge_plan import MergePlan
-from delta_pipelines.merge.key_ranges import MAX_VALUES, KeyRange, bucket_ranges, key_ranges
+from delta_pipelines.delta.source_ends import ends_by_statistics
+from delta_pipelines.merge.key_ranges import (
+    MAX_VALUES,
+    KeyRange,
+    bucket_ranges,
+    is_dense,
+    key_ranges,
+)
 
 log = logging.getLogger(__name__)
 
@@ -75,37 +81,33 @@ class Injection:
     note: str = ""
 
 
-def is_worth_asking(plan: MergePlan, *, insert_only: bool) -> bool:
+def is_worth_asking(plan: MergePlan) -> bool:
     """True when queries of a source's keys may spare Delta's own MERGE more than they take.
 
-    One that only inserts spares the join as well, where no file can hold one of the keys; a source
-    that is larger than its target is not read more often for that.
+    A source that is larger than its target is not read more often for that.
 
     Args:
         plan: The resolved merge.
-        insert_only: It has insert clauses only.
     """
-    if plan.files < FEWEST_FILES:
-        return False
-    if insert_only:
-        return plan.source_bytes <= plan.size_bytes
-    return plan.size_bytes >= LARGE_BYTES
+    return plan.files >= FEWEST_FILES and plan.size_bytes >= max(LARGE_BYTES, plan.source_bytes)
 
 
-def known_keys(plan: MergePlan, fixed: FixedRows | None) -> KnownKeys:
+def known_keys(plan: MergePlan, fixed: FixedRows | None, *, queries: bool = True) -> KnownKeys:
     """Look at the keys of a fixed source; rows on the driver cost no Spark job.
 
     Args:
         plan: The resolved merge.
         fixed: Its source's fixed rows; None when they are not fixed, and so not known.
+        queries: Queries of many rows are worth their time; else statistics have to do.
     """
     pairs = plan.key_pairs if fixed is not None else []
     if fixed is None or not pairs:
         return KnownKeys()
     try:
         if not fixed.on_driver:
-            worth = plan.files >= FEWEST_FILES
-            return _of_many(plan, pairs, fixed.frame) if worth else KnownKeys()
+            if plan.files < FEWEST_FILES:
+                return KnownKeys()
+            return _of_many(pairs, fixed) if queries else _of_statistics(pairs, fixed)
         rows = key_values(fixed.frame, pairs)
     except (ValueError, OverflowError):
         return KnownKeys()  # a date that Python does not know
@@ -117,17 +119,22 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None) -> KnownKeys:
     return KnownKeys(_of_rows(plan, pairs, rows), len(set(matching)) == len(matching))
 
 
-def inject(plan: MergePlan, keys: KnownKeys) -> Injection:
+def inject(plan: MergePlan, keys: KnownKeys, *, count: bool = True) -> Injection:
     """Add to ON in which ranges the source's keys are, if that leaves out enough files.
 
     Args:
         plan: The resolved merge.
         keys: From `known_keys`.
+        count: Count first how many files are left out, by a small Spark job; else it is added
+            anyway, which costs Delta next to nothing.
     """
     files = plan.files
-    if not keys.within or files < FEWEST_FILES:
-        return Injection(plan)
+    if not keys.within or files < FEWEST_FILES or plan.by_source_predicate is not None:
+        return Injection(plan)  # for NOT MATCHED BY SOURCE Delta reads every file anyway
     predicate = plan.predicate(keys.within)
+    if not count:
+        note = f"ON was told between which values the source's {keys.names} are"
+        return Injection(plan.with_predicate(predicate), note)
     left = plan.candidates(predicate)
     if left > WORTH * files:
         return Injection(plan)
@@ -135,22 +142,42 @@ def inject(plan: MergePlan, keys: KnownKeys) -> Injection:
     return Injection(plan.with_predicate(predicate), note)
 
 
-def _of_many(plan: MergePlan, pairs: Sequence[KeyPair], rows: DataFrame) -> KnownKeys:
-    """The ranges of keys that are too many for the driver, by one query or two."""
+def _of_statistics(pairs: Sequence[KeyPair], fixed: FixedRows) -> KnownKeys:
+    """The ranges of keys that are told without a query."""
+    told = ends_by_statistics(fixed.frame, pairs)
+    known = [(pair, ends) for pair, ends in zip(pairs, told, strict=True) if ends is not None]
+    return KnownKeys(_between(known), count=fixed.count)
+
+
+def _of_many(pairs: Sequence[KeyPair], fixed: FixedRows) -> KnownKeys:
+    """The ranges of keys that are too many for the driver, by two queries or fewer."""
+    rows, count = fixed.frame, fixed.count
+    told = ends_by_statistics(rows, pairs)
+    if count is None or None in told:
+        count, queried = key_ends(rows, pairs)
+        told = list(queried)
+    found = _between([(p, ends) for p, ends in zip(pairs, told, strict=True) if ends is not None])
+    if not all(ranges for _, ranges in found):
+        return KnownKeys(found, count=count)
+    split = [(pair, ranges[0]) for pair, ranges in found if pair.type.is_counted]
+    split = [(pair, ends) for pair, ends in split if not is_dense(ends, count)]
+    buckets = zip(split, key_buckets(rows, split), strict=True) if split else ()
+    finer = {pair: bucket_ranges(ends, in_use) for (pair, ends), in_use in buckets}
+    return KnownKeys([(pair, finer.get(pair, ranges)) for pair, ranges in found], count=count)
+
+
+def _between(
+    known: Sequence[tuple[KeyPair, tuple[Any, Any]]],
+) -> list[tuple[KeyPair, list[KeyRange]]]:
+    """The range between each key's ends, in the type of the target's column."""
     found: list[tuple[KeyPair, list[KeyRange]]] = []
-    count, ends = key_ends(rows, pairs)
-    for pair, (low, high) in zip(pairs, ends, strict=True):
+    for pair, (low, high) in known:
         with suppress(ValueError):
             if _UNREADABLE in f"{low}{high}":
                 continue
             between = None if low is None else pair.type.within(low, high)
             found.append((pair, [between] if between else []))
-    if not all(ranges for _, ranges in found):
-        return KnownKeys(found, count=count)
-    split = [(pair, ranges[0]) for pair, ranges in found if pair.type.is_counted]
-    buckets = zip(split, key_buckets(rows, split), strict=True) if split else ()
-    finer = {pair: bucket_ranges(ends, in_use) for (pair, ends), in_use in buckets}
-    return KnownKeys([(pair, finer.get(pair, ranges)) for pair, ranges in found], count=count)
+    return found
 
 
 def _of_rows(

@@ -15,6 +15,8 @@ from typing import Any
 MAX_RANGES = 32
 MAX_VALUES = 500
 """How many partition values are listed at most."""
+_DENSE = 4
+"""Keys to each row of the source."""
 BUCKETS = 1024
 """Into how many parts the keys of a source are put that is too large for the driver."""
 _EPOCH = date(1970, 1, 1)
@@ -78,6 +80,20 @@ def bucket_ranges(
         end = min(first + int((bucket + 1) * width) + slack, last)
         ranges.append(KeyRange(_like(low, begin), _like(low, end)))
     return _joined(ranges, max_ranges)
+
+
+def is_dense(ends: KeyRange, count: int) -> bool:
+    """True when most keys between two ends may well be in use: what is finer would leave no gap.
+
+    Args:
+        ends: The smallest and the largest key: whole numbers or dates.
+        count: How many there are.
+
+    Example:
+        >>> is_dense(KeyRange(1_000, 2_999), 1_000), is_dense(KeyRange(0, 10**9), 1_000)
+        (True, False)
+    """
+    return as_number(ends.high) - as_number(ends.low) < _DENSE * count
 
 
 def as_number(key: Any) -> int:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -43,6 +44,15 @@ class Matches:
     def changed(self) -> int:
         """How many rows of the target a clause acts on."""
         return sum(self.by_clause.values())
+
+    @cached_property
+    def files(self) -> list[str]:
+        """The files in which rows change, by their path as a scan tells it."""
+        if self.places is not None:
+            return list(self.places)
+        if self.acting is None:
+            return []
+        return [row[0] for row in self.acting.select(FILE).distinct().collect()]
 
     @property
     def acting(self) -> DataFrame | None:

@@ -45,6 +45,7 @@ from delta_pipelines.merge.matches import (
 from delta_pipelines.merge.native import ChangedRows
 from delta_pipelines.merge.nearness import PATH_VALUES, near
 from delta_pipelines.merge.prepared import SOURCE_ROW
+from delta_pipelines.merge.told import tell_join, tell_touched
 from delta_pipelines.steps import Step, reached
 
 log = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ class OwnMerge:
                 meanwhile; what matches got lost.
         """
         if not self._txn.is_as_analysed:
-            raise schema_moved(self._target)
+            raise schema_moved(self._target, self._txn.changes_since_analysis)
         if self._done:
             return ChangedRows(0, 0, 0)
         self._keys = keys
@@ -117,7 +118,9 @@ class OwnMerge:
         within = keys.within if self._plan.files >= FEWEST_FILES else ()
         candidates = self._txn.candidates(self._plan.predicate(within) if within else None)
         started = time.monotonic()
+        skipping = self._txn.tell_skipping(candidates)
         matches = self.find_touched_files(candidates, unique=keys.unique)
+        tell_touched(log, matches)
         scanned = time.monotonic()
         try:
             changed = self._write(candidates, matches, count)
@@ -128,13 +131,10 @@ class OwnMerge:
         finally:
             if matches.pairs is not None:
                 matches.pairs.free()
-        skipping = {
-            "numTargetFilesBeforeSkipping": self._plan.files,
-            "numTargetFilesAfterSkipping": len(candidates),
-        }
-        self._txn.metrics |= skipping | {
+        self._txn.metrics |= {
             "operationNumSourceRows": count,
             "numSourceRows": count,
+            "numSourceRowsInSecondScan": count if matches.count or self._not_matched else 0,
             "materializeSourceTimeMs": int(preparing * 1000),
             "scanTimeMs": int((scanned - started) * 1000),
             "rewriteTimeMs": int((time.monotonic() - scanned) * 1000),
@@ -180,7 +180,9 @@ class OwnMerge:
         try:
             rows = first_rows(self._spark, fixed, _FEW_PAIRS + 1) if few else None
             few = rows is not None and len(rows) <= _FEW_PAIRS
-            bitmaps = not few and self._by_vectors and not self._by_source
+            # Of rows that are deleted twice a bitmap tells only that they are among those deleted.
+            mixed = bool(self._by_source) and deletes_alone(self._matched)
+            bitmaps = not few and self._by_vectors and not mixed
             return counted(
                 fixed,
                 len(self._acting),
@@ -300,20 +302,14 @@ class OwnMerge:
         return [self._valued(rows, clauses, F.col(DO))]
 
     def _touched(self, candidates: Files, matches: Matches) -> Files:
-        if matches.places is not None:
-            log.debug("findTouchedFiles: matched files: %s", list(matches.places))
-            return self._txn.touched(candidates, list(matches.places))
-        acting = matches.acting
-        assert acting is not None
-        paths = [row[0] for row in acting.select(FILE).distinct().collect()]
-        log.debug("findTouchedFiles: matched files: %s", paths)
-        return self._txn.touched(candidates, paths)
+        return self._txn.touched(candidates, matches.files)
 
     def _rewritten(self, touched: Files) -> DataFrame:
         """The touched files' rows, changed where they match; a copied row stays as it is."""
         located = self._txn.located(touched, by_row=False)
         source = self._near(self._source.frame, self._count)
         joined = located.join(source, self._plan.condition, "left")
+        tell_join(log, "leftOuter", source, located, self._plan, joined)
         does = self._does
         if not self._by_source:
             does = F.when(F.col(SOURCE_ROW).isNull(), F.lit(NOTHING)).otherwise(does)

@@ -15,12 +15,14 @@ from delta_pipelines.delta.fixed_rows import (
     checkpoint_rows,
     columns_at,
     is_cheap,
+    is_large,
     plan_text,
     rows_failure,
     rows_on_driver,
     with_hints_of,
 )
-from delta_pipelines.delta.pinned import numbered, pinned
+from delta_pipelines.delta.numbered import numbered
+from delta_pipelines.delta.pinned import pinned
 from delta_pipelines.delta.source_facts import gather_source_facts
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge.failures import SPARK_FAILURES
@@ -169,14 +171,8 @@ class MergeSource:
             else columns_at(self._spark, source, referenced_columns)
         )
         log.debug("Materializing MERGE with pruned columns [%s].", ", ".join(query.columns))
-        stable = not materialize and self._is_stable(facts)
-        held = numbered(self._spark, query, SOURCE_ROW) if stable else None
-        if always:
-            query = query.withColumn(SOURCE_ROW, F.monotonically_increasing_id())
-        self._fixed = self._on_driver(query, None if held is None else held.count) or held
-        if self._fixed is None:
-            self._level = self._storage_level()
-            self._fixed = self._checkpointed(query, self._level)
+        self._fix(query, stable=not materialize and self._is_stable(facts), number=always)
+        assert self._fixed is not None
         self._frame = with_hints_of(self._spark, source, self._fixed)
         if log.isEnabledFor(logging.DEBUG):  # the text takes a planning of its own
             log.debug("Materialized MERGE source plan:\n%s", plan_text(self._frame))
@@ -289,6 +285,27 @@ class MergeSource:
     def _storage_level(self) -> str:
         key, default = LEVELS[min(max(self.attempt, 1), len(LEVELS)) - 1]
         return str(self._spark.conf.get(key, default))
+
+    def _fix(self, query: DataFrame, *, stable: bool, number: bool) -> None:
+        """Fix the rows where that costs least: on the driver, in their files, else as a copy."""
+        large = stable and is_large(query)
+        held = self._numbered(query) if large else None
+        rows = query.withColumn(SOURCE_ROW, F.monotonically_increasing_id()) if number else query
+        known = held.count if held is not None else None
+        self._fixed = self._on_driver(rows, known)
+        if self._fixed is None and stable and not large:
+            held = self._numbered(query)
+        self._fixed = self._fixed or held
+        if self._fixed is None:
+            self._level = self._storage_level()
+            self._fixed = self._checkpointed(rows, self._level)
+
+    def _numbered(self, query: DataFrame) -> FixedRows | None:
+        try:
+            return numbered(self._spark, query, SOURCE_ROW)
+        except SPARK_FAILURES:
+            log.debug("The source cannot be held to its files", exc_info=True)
+            return None
 
     def _on_driver(self, query: DataFrame, count: int | None) -> FixedRows | None:
         """The rows on the driver; None when they are too many, as their `count` may tell before."""

@@ -46,6 +46,10 @@ def test_each_dataset_is_materialized_with_its_facts(shop, lake, instance, spark
     shop.rows.append((3, 30))
     second = materialize(shop, lake, instance)
     assert second["kept"]["delta_pipelines/rows_inserted"] == 1
+    assert second["kept"]["delta_pipelines/merge_executor"] == "classic"
+    assert second["kept"]["delta_pipelines/merge_files_pruned"] >= 0
+    assert second["kept"]["delta_pipelines/merge_files_added"] == 1
+    assert second["kept"]["delta_pipelines/merge_scan_seconds"] > 0
     assert second["kept"]["delta_pipelines/version"] > first["kept"]["delta_pipelines/version"]
     assert second.data_version("kept") != first.data_version("kept")
 

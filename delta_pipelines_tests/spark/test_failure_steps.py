@@ -28,6 +28,7 @@ from delta_pipelines_tests.stops import Cell, cells_of, is_before_commit, record
 
 CELLS = {"views": 45, "upserts": 30, "streams": 90}
 """How many there are at least, of each group of operations; together more than 150."""
+VACUUMED = {"full_view", "merge_deletes", "merge_plain", "merge_drift", "stream_append"}
 VACUUM = {
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     # Delta lists folders in so many tasks; the default is 10,000.
@@ -246,11 +247,14 @@ def left_behind(spark: SparkSession, warehouse: Path, schema: str, before: set[s
         known = checkpoints_of(table.properties)[folder.name].id if table else None
         found += [f"checkpoint {path}" for path in folder.iterdir() if path.name != known]
     with settings(spark, VACUUM):
-        for name in {"full_view", "merge_drift", "stream_append"} & set(tables):
+        for name in VACUUMED & set(tables):
             spark.sql(f"VACUUM {schema}.{name} RETAIN 0 HOURS").collect()
             kept = {Path(path).name for path in spark.table(f"{schema}.{name}").inputFiles()}
-            there = (warehouse / f"{schema}.db" / name).rglob("part-*.parquet")
+            folder = warehouse / f"{schema}.db" / name
+            there = folder.rglob("part-*.parquet")
             found += [f"file {path} of {name}" for path in there if path.name not in kept]
+            vectors = sorted(folder.rglob("deletion_vector_*.bin"))
+            found += [f"{vectors} of {name}"] if len(vectors) > len(kept) else []
     return found
 
 

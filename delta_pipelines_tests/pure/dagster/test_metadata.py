@@ -151,7 +151,12 @@ def test_only_transient_failures_may_be_retried():
 def test_how_an_upsert_was_merged_is_told():
     merge = MergeResult(
         version=4,
-        metrics={"numTargetFilesBeforeSkipping": 40, "numTargetFilesAfterSkipping": 3},
+        metrics={
+            "numTargetFilesBeforeSkipping": 40,
+            "numTargetFilesAfterSkipping": 3,
+            "numTargetRowsCopied": 12,
+            "scanTimeMs": 1250,
+        },
         executor="classic",
         executor_reason="matches are found by one scan",
         materialize_source_reason=MaterializeSourceReason.NON_DETERMINISTIC_SOURCE_OPERATORS,
@@ -162,5 +167,8 @@ def test_how_an_upsert_was_merged_is_told():
     assert metadata["delta_pipelines/merge_executor_reason"] == "matches are found by one scan"
     assert metadata["delta_pipelines/merge_attempts"] == 2
     assert metadata["delta_pipelines/merge_files_pruned"] == 37
+    assert metadata["delta_pipelines/merge_rows_copied"] == 12
+    assert metadata["delta_pipelines/merge_scan_seconds"] == 1.25
+    assert "delta_pipelines/merge_files_added" not in metadata
     reason = metadata["delta_pipelines/merge_materialize_source_reason"]
     assert reason == merge.materialize_source_reason.value

@@ -34,17 +34,20 @@ def test_the_reason_says_what_became_of_the_request(
 
 
 @pytest.mark.parametrize(
-    ("vectors", "source_bytes", "executor"),
+    ("vectors", "source_bytes", "part_by_source", "executor"),
     [
-        (True, 10**12, "classic"),
-        (False, SMALL_BYTES, "classic"),
-        (False, SMALL_BYTES + 1, "native"),
+        (True, 10**12, False, "classic"),
+        (False, SMALL_BYTES, False, "classic"),
+        (False, SMALL_BYTES + 1, False, "native"),
+        (False, SMALL_BYTES + 1, True, "classic"),
     ],
 )
 def test_without_vectors_delta_is_as_fast_with_a_large_source(
-    vectors: bool, source_bytes: int, executor: str
+    vectors: bool, source_bytes: int, part_by_source: bool, executor: str
 ):
-    choice = choose_executor("auto", vectors=vectors, source_bytes=source_bytes)
+    choice = choose_executor(
+        "auto", vectors=vectors, source_bytes=source_bytes, part_by_source=part_by_source
+    )
     assert choice.executor == executor
 
 

@@ -16,7 +16,11 @@ from delta_pipelines.merge import MergeBuilder, MergeResult, merge_into
 from delta_pipelines.steps import Step, observing
 
 Rows = list[tuple[object, ...]]
-PLAIN, PARTITIONED, DV = LAYOUTS = ("plain", "partitioned", "dv")
+PLAIN, PARTITIONED, DV, DV_PARTITIONED, MAPPED = LAYOUTS = (
+    *("plain", "partitioned", "dv"),
+    *("dv_partitioned", "mapped"),
+)
+"""Tables without deletion vectors; with; and with columns of other names in their files."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +96,19 @@ def create(
     made = (ddl, repr(rows), layout, files, feed)
     if made not in _written:
         writer = spark.createDataFrame(rows, ddl).repartition(files).write.format("delta")
-        if layout == DV:
+        if layout in (DV, DV_PARTITIONED, MAPPED):
             writer = writer.option("delta.enableDeletionVectors", "true")
-        if layout == PARTITIONED:
+        if layout in (PARTITIONED, DV_PARTITIONED):
             writer = writer.partitionBy(ddl.split()[0])
-        if feed:
+        if layout == MAPPED:
+            writer = writer.option("delta.columnMapping.mode", "name")
+        if feed and layout != MAPPED:
             writer = writer.option("delta.enableChangeDataFeed", "true")
         template = path.with_name(f"{path.name}_template")
         writer.save(str(template))
+        if feed and layout == MAPPED:  # Delta writes no new table that has both
+            told = "SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+            spark.sql(f"ALTER TABLE delta.`{template}` {told}")
         _written[made] = template
     shutil.copytree(_written[made], path)
     return str(path)
@@ -114,7 +123,8 @@ def in_order(rows: Iterable[tuple[object, ...]]) -> Rows:
 
 
 def last_version(path: str) -> int:
-    return max(int(file.stem) for file in Path(path, "_delta_log").glob("*.json"))
+    commits = (file.stem for file in Path(path, "_delta_log").glob("*.json"))
+    return max(int(stem) for stem in commits if stem.isdecimal())  # not of checkpoints
 
 
 def commit_info(path: str, version: int) -> dict[str, Any]:

@@ -20,7 +20,9 @@ OLD, KEYS, BATCH = 40, 60, 5
 """Keys at the beginning, keys in all, and keys of one merge."""
 
 
-def merges(spark: SparkSession, path: str, seed: int, rounds: int) -> tuple[Counter[int], int]:
+def merges(
+    spark: SparkSession, path: str, seed: int, rounds: int, executor: str
+) -> tuple[Counter[int], int]:
     """Count up some keys again and again; which were counted how often, and how many gave up."""
     session = spark.newSession()
     chance = random.Random(seed)
@@ -29,10 +31,10 @@ def merges(spark: SparkSession, path: str, seed: int, rounds: int) -> tuple[Coun
     for _ in range(rounds):
         keys = chance.sample(range(KEYS), BATCH)
         source = session.createDataFrame([(key, 1) for key in keys], COLUMNS)
-        merge = merge_into(session, path, source, "t.id = s.id", executor="classic")
+        merge = merge_into(session, path, source, "t.id = s.id", executor=executor)
         merge = merge.when_matched_update(set={"n": "t.n + s.n"}).when_not_matched_insert_all()
         try:
-            assert merge.execute().executor == "classic"
+            assert merge.execute().executor == executor
         except MergeError as told:
             if not told.transient:
                 raise
@@ -42,16 +44,22 @@ def merges(spark: SparkSession, path: str, seed: int, rounds: int) -> tuple[Coun
     return done, refused
 
 
-@pytest.mark.parametrize("layout", [DV, PLAIN])
+@pytest.mark.parametrize(
+    ("layout", "executor"), [(DV, "classic"), (PLAIN, "classic"), (DV, "native")]
+)
 @pytest.mark.parametrize(
     ("threads", "rounds"), [(4, 3), pytest.param(8, 100, marks=pytest.mark.soak)]
 )
 @pytest.mark.timeout(7200)
-def test_every_merge_counts_once(spark, tmp_path, layout, threads, rounds, record_property):
+def test_every_merge_counts_once(
+    spark, tmp_path, layout, executor, threads, rounds, record_property
+):
     rows = [(key, 0) for key in range(OLD)]
     path = create(spark, tmp_path / "t", COLUMNS, rows, layout, files=4)
     with ThreadPoolExecutor(threads) as pool:
-        running = [pool.submit(merges, spark, path, seed, rounds) for seed in range(threads)]
+        running = [
+            pool.submit(merges, spark, path, seed, rounds, executor) for seed in range(threads)
+        ]
         told = [one.result() for one in running]
     done = sum((counted for counted, _ in told), Counter[int]())
     refused = sum(count for _, count in told)
@@ -61,6 +69,6 @@ def test_every_merge_counts_once(spark, tmp_path, layout, threads, rounds, recor
     check_log(spark, path)
     record_property(
         "proved",
-        f"concurrent merges: {threads} threads x {rounds} rounds, {layout}, {refused} gave up "
-        "after five conflicts, every other counted exactly once",
+        f"concurrent merges: {threads} threads x {rounds} rounds, {executor}, {layout}, "
+        f"{refused} gave up after five conflicts, every other counted exactly once",
     )

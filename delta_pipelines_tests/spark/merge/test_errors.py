@@ -8,7 +8,13 @@ from pyspark.sql import functions as F
 
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MergeBuilder, merge_into
-from delta_pipelines_tests.spark.merge.oracle import create, last_version
+from delta_pipelines_tests.spark.merge.oracle import (
+    DV,
+    PARTITIONED,
+    PLAIN,
+    create,
+    last_version,
+)
 
 DDL = "id int, v int"
 ON = "t.id = s.id"
@@ -24,9 +30,14 @@ def begin(spark: SparkSession, target: str, on: str = ON, **options: str) -> Mer
     return merge_into(spark, target, source, on, **options)
 
 
-def refused(spark: SparkSession, target: str, builder: MergeBuilder) -> MergeError:
+def refused(
+    spark: SparkSession, target: str, builder: MergeBuilder, *, version: int | None = None
+) -> MergeError:
+    """What a merge says that wrote nothing; a table by its path is at `version`, 0 if not told."""
     with pytest.raises(MergeError) as caught:
         builder.execute()
+    if (Path(target) / "_delta_log").exists():
+        assert last_version(target) == (version or 0)
     assert caught.value.dataset == target
     assert str(caught.value).startswith(f"{target}: ")
     assert "\n" not in str(caught.value)
@@ -59,6 +70,93 @@ def test_a_wrong_column_in_a_clause(spark: SparkSession, target: str):
     error = refused(spark, target, builder)
     assert "DELTA_MERGE_UNRESOLVED_EXPRESSION" in str(error)
     assert "nope" in str(error)
+
+
+@pytest.mark.parametrize("executor", ["native", "classic"])
+@pytest.mark.parametrize(
+    ("condition", "error_class"),
+    [
+        ("rand() > 0.5", "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
+        ("s.nope = 1", "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+        ("max(s.v) > 1", "DELTA_AGGREGATION_NOT_SUPPORTED"),
+    ],
+)
+def test_a_wrong_condition_of_a_clause(
+    spark: SparkSession, target: str, executor: str, condition: str, error_class: str
+):
+    builder = begin(spark, target, executor=executor).when_matched_delete(condition)
+    assert f"[{error_class}]" in str(refused(spark, target, builder))
+
+
+NESTED = "id int, s struct<a: int, b: int>"
+
+
+@pytest.mark.parametrize("executor", ["native", "classic", "insert_only"])
+def test_an_insert_into_a_field_of_a_struct(spark: SparkSession, tmp_path: Path, executor: str):
+    path = create(spark, tmp_path / "nested", NESTED, [(1, (1, 1))])
+    source = spark.createDataFrame([(9, 9)], DDL)
+    builder = merge_into(spark, path, source, ON, executor=executor)
+    builder = builder.when_not_matched_insert(values={"id": "s.id", "s.a": "s.v"})
+    told = str(refused(spark, path, builder))
+    assert "[DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION]" in told
+    assert "`s`.`a`" in told
+
+
+@pytest.mark.parametrize("executor", ["native", "classic"])
+@pytest.mark.parametrize(
+    ("value", "error_class"),
+    [
+        ("struct(1 AS a)", "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"),
+        ("map('a', 1)", "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"),
+        ("9999999999L", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
+        ("'no number'", "CAST_INVALID_INPUT"),
+    ],
+)
+@pytest.mark.parametrize("layout", [PLAIN, DV])
+def test_a_value_that_the_column_cannot_take(
+    spark: SparkSession, tmp_path: Path, layout: str, executor: str, value: str, error_class: str
+):
+    path = create(spark, tmp_path / "typed", DDL, [(1, 1), (2, 2)], layout)
+    builder = begin(spark, path, executor=executor).when_matched_update(set={"v": value})
+    assert f"[{error_class}]" in str(refused(spark, path, builder))
+
+
+@pytest.mark.parametrize("executor", ["native", "classic"])
+@pytest.mark.parametrize("layout", [PLAIN, DV])
+@pytest.mark.parametrize(
+    ("rule", "error_class"),
+    [
+        ("NOT NULL", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"),
+        ("ADD CONSTRAINT small CHECK (v < 5)", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"),
+    ],
+)
+def test_a_row_that_the_table_forbids(
+    spark: SparkSession, tmp_path: Path, layout: str, executor: str, rule: str, error_class: str
+):
+    path = str(tmp_path / "strict")
+    vectors = str(layout == DV).lower()
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, v INT NOT NULL) USING delta "
+        f"TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, 1), (2, 2)")
+    if "CHECK" in rule:
+        spark.sql(f"ALTER TABLE delta.`{path}` {rule}")
+    before = last_version(path)
+    value = "CAST(NULL AS INT)" if "NULL" in rule else "50"
+    builder = begin(spark, path, executor=executor).when_matched_update(set={"v": value})
+    error = refused(spark, path, builder, version=before)
+    assert error_class in str(error)
+    good = begin(spark, path, executor=executor).when_matched_update(set={"v": "4"}).execute()
+    assert (good.executor, good.metrics["numTargetRowsUpdated"]) == (executor, 1)
+
+
+def test_a_part_of_a_table_is_no_target(spark: SparkSession, tmp_path: Path):
+    path = create(spark, tmp_path / "parts", DDL, [(1, 1), (2, 2)], PARTITIONED)
+    part = f"{path}/id=1"
+    error = refused(spark, part, begin(spark, part).when_matched_delete())
+    assert "[DELTA_UNEXPECTED_PARTIAL_SCAN]" in str(error)
+    assert last_version(path) == 0
 
 
 def test_ambiguous_matches_name_the_keys_that_matched(spark: SparkSession, target: str):

@@ -1,14 +1,27 @@
 """Sources that are one Delta table: held to its version, their rows numbered, never copied."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta import pinned
-from delta_pipelines.delta.pinned import numbered
-from delta_pipelines.merge import merge_into, prepared
+from delta_pipelines.delta import numbered as module
+from delta_pipelines.delta.numbered import numbered
+from delta_pipelines.delta.pinned import pinned
+from delta_pipelines.delta.sessions import setting
+from delta_pipelines.merge import merge_into, own, prepared
 from delta_pipelines.merge.prepared import DRIVER_ROWS, MODE
 from delta_pipelines.steps import Step
-from delta_pipelines_tests.spark.merge.oracle import DV, PLAIN, create, once_at, read
+from delta_pipelines_tests.spark.merge.oracle import (
+    DV,
+    PLAIN,
+    create,
+    insert,
+    once_at,
+    read,
+    update,
+)
 from delta_pipelines_tests.spark.merge.test_own_executors import (
     CASES,
     COLUMNS,
@@ -17,13 +30,14 @@ from delta_pipelines_tests.spark.merge.test_own_executors import (
     by_own,
     changes,
     everything,
+    feed,
 )
 
 QUERIES = {
     "as it is": ("SELECT * FROM {}", 60),
-    "projected": ("SELECT n + 1 AS m, upper(v) AS v, id FROM {}", 60),
+    "renamed": ("SELECT n AS m, CAST(v AS STRING) AS v, id FROM {}", 60),
     "filtered": ("SELECT * FROM (SELECT id AS k, n FROM {}) WHERE n % 3 = 0", None),
-    "hinted": ("SELECT /*+ BROADCAST(x) */ * FROM {} x", 60),
+    "pushed down": ("SELECT * FROM {} x WHERE id > 41", None),
 }
 OTHERS = {
     "union": "SELECT * FROM {0} UNION ALL SELECT * FROM {0}",
@@ -31,7 +45,12 @@ OTHERS = {
     "aggregate": "SELECT id, max(n) AS n FROM {0} GROUP BY id",
     "subquery": "SELECT * FROM {0} WHERE n < (SELECT max(n) FROM {0})",
     "clock": "SELECT * FROM {0} WHERE current_date() > DATE'2020-01-01'",
+    "now": "SELECT * FROM {0} WHERE TIMESTAMP'2020-01-01' < 'now'",
+    "today": "SELECT * FROM {0} WHERE to_date('today ') > DATE'2020-01-01'",
+    "computed": "SELECT id, upper(v) AS v, n FROM {0}",
+    "hinted": "SELECT /*+ BROADCAST(x) */ * FROM {0} x",
     "constants": "SELECT * FROM VALUES (1) v(id)",
+    "files": "SELECT *, _metadata.file_name AS file FROM {0}",
 }
 
 
@@ -90,6 +109,28 @@ def test_rows_marked_as_deleted_have_no_number(spark, tmp_path):
     assert fixed.count == len(told) == len(set(told.values())) == 30
 
 
+@pytest.mark.parametrize(
+    ("mode", "column"),
+    [
+        ("'delta.columnMapping.mode' = 'name'", "v 1"),
+        ("'delta.columnMapping.mode' = 'id'", "v 1"),
+        ("'delta.enableRowTracking' = 'true'", "v"),
+    ],
+)
+def test_partitions_and_columns_that_are_mapped(spark, table, tmp_path, mode, column):
+    other = f"delta.`{tmp_path / 'other'}`"
+    spark.sql(
+        f"CREATE TABLE {other} USING delta PARTITIONED BY (part) "
+        f"TBLPROPERTIES ({mode}) "
+        f"AS SELECT id, v AS `{column}`, id % 3 AS part FROM {table}"
+    )
+    with ThreadPoolExecutor(1) as pool:  # a thread that has no active session
+        fixed = pool.submit(numbered, spark, spark.table(other), "number").result()
+    assert fixed.count == len(set(numbers(fixed.frame, "id").values())) == 60
+    rows = [tuple(row)[:3] for row in fixed.frame.collect()]
+    assert sorted(rows) == [(n, f"v{n}", n % 3) for n in range(60)]
+
+
 def test_a_column_may_be_called_as_the_hidden_one(spark, table, tmp_path):
     rows = spark.sql(f"SELECT id, v AS _metadata FROM {table}")
     rows.repartition(2).write.format("delta").save(str(tmp_path / "odd"))
@@ -103,8 +144,31 @@ def test_what_is_more_than_one_table_is_not_held(spark, table, query):
     assert numbered(spark, spark.sql(OTHERS[query].format(table)), "number") is None
 
 
+@pytest.mark.parametrize("text", ["CAST('now' AS DATE)", "current_date()"])
+def test_what_reads_the_clock_is_held_to_no_version(spark, table, text):
+    assert pinned(spark, spark.table(table)) is not None
+    assert (
+        pinned(spark, spark.sql(f"SELECT * FROM {table} WHERE {text} > DATE'2020-01-01'")) is None
+    )
+
+
+def test_numbers_of_files_that_are_read_in_pieces(spark, tmp_path):
+    """Whatever is left out of a file, its rows count from its beginning."""
+    path = str(tmp_path / "large")
+    rows = spark.range(40_000).selectExpr("id", "sha2(CAST(id AS STRING), 256) AS v")
+    writer = rows.repartitionByRange(2, "id").sortWithinPartitions("id").write.format("delta")
+    writer.option("parquet.block.size", 64 * 1024).save(path)
+    with setting(spark, "spark.sql.files.maxPartitionBytes", "100000"):
+        fixed = numbered(spark, spark.read.format("delta").load(path), "number")
+        assert fixed.frame.rdd.getNumPartitions() > 10
+        told = numbers(fixed.frame, "id")
+        some = numbers(fixed.frame.where("id > 35000"), "id")
+    assert len(set(told.values())) == fixed.count == 40_000
+    assert some == {key: number for key, number in told.items() if key > 35_000}
+
+
 def test_a_table_of_many_files_is_not_held(spark, table, monkeypatch):
-    monkeypatch.setattr(pinned, "_MOST_FILES", 2)
+    monkeypatch.setattr(module, "_MOST_FILES", 2)
     assert numbered(spark, spark.table(table), "number") is None
 
 
@@ -147,3 +211,43 @@ def test_a_user_who_wants_every_source_materialised_gets_it(spark, tmp_path, tab
     assert result.executor == "classic"
     assert result.materialize_source_reason.value == "materializeAll"
     assert held == []
+
+
+@pytest.mark.parametrize("layout", [PLAIN, DV])
+def test_marked_rows_of_one_file_into_a_feed_of_many_files(spark, tmp_path, layout, held):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=10, feed=True)
+    source = create(spark, tmp_path / "s", COLUMNS, [(n, "new", n) for n in range(30, 60)], DV)
+    spark.sql(f"DELETE FROM delta.`{source}` WHERE id % 5 = 0")
+    clauses = [update(n="t.n + s.n"), insert("s.id < 50")]
+    by_own(spark, path, lambda: spark.read.format("delta").load(source), clauses)
+    assert None not in held
+    assert feed(spark, f"{path}_own") == feed(spark, f"{path}_by_sql")
+
+
+def test_after_a_conflict_the_same_rows_are_merged(spark, tmp_path, table, held, monkeypatch):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV, files=2)
+    write, done = own.OwnMerge._write, []
+
+    def late(self, *args):
+        if not done:
+            done.append(spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3").collect())
+            spark.sql(f"UPDATE {table} SET v = 'late'")
+        return write(self, *args)
+
+    monkeypatch.setattr(own.OwnMerge, "_write", late)
+    merge = merge_into(spark, path, spark.table(table), "t.id = s.id", executor="classic")
+    result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (result.attempts, len(held)) == (2, 1)
+    assert {row[1] for row in read(spark, path)} == {f"v{n}" for n in range(60)}
+
+
+def test_what_cannot_be_held_is_copied(spark, tmp_path, table, monkeypatch):
+    def fails(*_):
+        raise Py4JError("another version")
+
+    monkeypatch.setattr(prepared, "numbered", fails)
+    monkeypatch.setattr(prepared, "_FEW_ROWS", 0)
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
+    merge = merge_into(spark, path, spark.table(table), "t.id = s.id", executor="classic")
+    result = merge.when_matched_update_all().execute()
+    assert (result.executor, result.metrics["numTargetRowsUpdated"]) == ("classic", 40)

@@ -74,7 +74,7 @@ CASES: dict[str, list[When]] = {
 def everything(
     cases: dict[str, list[When]], shift: int = 0, *, daily: Collection[str] = ()
 ) -> list[object]:
-    """Each case in one layout after the other; in the two others on demand.
+    """Each case in one layout after the other; in the others on demand.
 
     Args:
         cases: By name.
@@ -130,6 +130,10 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         ("delete if", DV, "bitmaps"),
         ("update or", DV, "bitmaps"),
         ("never", DV, "bitmaps"),
+        ("mirror", DV, "bitmaps"),
+        ("by source", DV, "bitmaps"),
+        ("all kinds", DV, "bitmaps"),
+        ("all kinds", DV, "queries"),
         ("delete and insert", DV, "queries"),
         ("update or", PLAIN, "queries"),
     ],
@@ -281,41 +285,6 @@ def test_a_cache_of_the_target_shows_the_merge(spark, tmp_path):
     merge.when_matched_delete().execute()
     assert spark.read.format("delta").load(path).count() == 36
     cached.unpersist()
-
-
-@pytest.mark.parametrize(
-    ("other", "layout"),
-    [("append", DV), ("delete", PLAIN), ("update", DV), ("optimize", PLAIN), ("property", DV)],
-)
-def test_a_writer_in_between_is_a_conflict_and_the_merge_runs_again(
-    spark, tmp_path, monkeypatch, layout, other
-):
-    from delta_pipelines.merge.own import OwnMerge
-
-    path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=2)
-    statements = {
-        "optimize": f"OPTIMIZE delta.`{path}`",
-        "property": f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('a' = 'b')",
-        "append": f"INSERT INTO delta.`{path}` VALUES (500, 'late', 1)",
-        "delete": f"DELETE FROM delta.`{path}` WHERE id = 3",
-        "update": f"UPDATE delta.`{path}` SET v = 'late' WHERE id = 5",
-    }
-    write, done = OwnMerge._write, []
-
-    def late(self, candidates, matches, count):
-        if not done:
-            done.append(spark.sql(statements[other]).collect())
-        return write(self, candidates, matches, count)
-
-    monkeypatch.setattr(OwnMerge, "_write", late)
-    merge = merge_into(spark, path, changes(spark), "t.id = s.id", executor="classic")
-    result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
-    assert (result.executor, result.attempts, result.version) == ("classic", 2, 2)
-    rows = {row[0]: row[1] for row in read(spark, path)}
-    assert rows[3] == "a"
-    assert rows[5] == ("late" if other == "update" else "v5")
-    assert (500 in rows) == (other == "append")
-    check_log(spark, path)
 
 
 def feed(spark, path):

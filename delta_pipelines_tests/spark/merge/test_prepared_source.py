@@ -193,6 +193,7 @@ def test_no_space_is_recorded_and_other_errors_are_not(session):
             source.run_with_materialized_source_lost_retries(run)
         assert [failure.kind for failure in source.failures] == kinds
         assert source.attempt == 1
+        assert checkpoints(session) == []
 
 
 def test_join_hints_at_the_top_are_kept_in_their_order(session, prepared):
@@ -211,6 +212,20 @@ def test_checkpoints_of_the_user_stay(session, tmp_path):
     merge_into(session, path, source, "t.id = s.id").when_matched_update_all().execute()
     assert mine.count() == 4
     assert checkpoints(session) == []
+
+
+@pytest.mark.parametrize("executor", ["native", "classic"])
+def test_nothing_is_kept_of_a_merge_that_failed(session, tmp_path, executor):
+    path = create(session, tmp_path / "t", "id INT, v STRING", [(1, "a"), (2, "b")], DV)
+    for rows, value, told in (
+        ([(1, "b"), (1, "c")], "s.v", "MULTIPLE_SOURCE_ROW"),
+        ([(1, "b")], "raise_error('broken')", "broken"),
+    ):
+        source = session.createDataFrame(rows, "id INT, v STRING")
+        merge = merge_into(session, path, source, "t.id = s.id", executor=executor)
+        with pytest.raises(MergeError, match=told):
+            merge.when_matched_update(set={"v": value}).execute()
+        assert checkpoints(session) == []
 
 
 def test_the_seeds_log_lines(session, prepared, caplog):

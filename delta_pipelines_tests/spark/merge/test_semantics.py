@@ -18,6 +18,7 @@ from delta_pipelines_tests.spark.merge.oracle import (
     in_order,
     insert,
     read,
+    run_both,
     update,
 )
 
@@ -307,3 +308,114 @@ def test_columns_serve_as_well_as_text(spark: SparkSession, tmp_path: Path):
         set={"v": F.col("s.v") + 1}, condition=source["v"] > 0
     ).when_not_matched_insert(values={"id": source["id"], "v": F.lit(0)}).execute()
     assert read(spark, table) == [(1, 6), (2, 2), (3, 0)]
+
+
+def test_values_are_cast_to_the_columns(merge_rows):
+    merge_rows(
+        BASE,
+        [(1, "5"), (3, "9"), (3, "a")],
+        ON,
+        update(key2="33 + CAST(t.key2 AS DOUBLE)", value="'20'"),
+        insert(key2="'44'", value="try_cast(s.value AS DOUBLE) + 10"),
+        gives=[(44, 19), (44, None), (34, 20), (2, 2)],
+        source_ddl="key1 int, value string",
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_keys_that_move_into_and_out_of_the_sources(merge_rows, layout):
+    merge_rows(
+        [(n, n, n) for n in range(5)],
+        [(0,), (1,), (2,)],
+        "s.key = t.key1",
+        update(key1="t.key1 - 1000", key2="t.key2 + 1000"),
+        gives=[(-998, 1002, 2), (-999, 1001, 1), (-1000, 1000, 0), (4, 4, 4), (3, 3, 3)],
+        target_ddl="key1 int, key2 int, col1 int",
+        source_ddl="key int",
+        layout=layout,
+    )
+
+
+def test_a_source_of_several_queries(spark: SparkSession, tmp_path: Path):
+    path = create(spark, tmp_path / "t", "key2 int, value int", BASE)
+
+    def source():
+        return spark.sql(
+            "WITH a AS (SELECT * FROM VALUES (1, 6) v(key1, value)), "
+            "b AS (SELECT key1 - 1 AS key1, value - 3 AS value FROM a) "
+            "SELECT * FROM a UNION ALL SELECT * FROM b"
+        )
+
+    run_both(spark, path, source, ON, [UPDATE, INSERT])
+    assert read(spark, path) == in_order([(2, 2), (21, 26), (-10, 13)])
+
+
+@pytest.mark.parametrize("letter", " ~>(*^=@#%")
+def test_a_path_with_odd_letters(spark: SparkSession, tmp_path: Path, letter: str):
+    path = create(spark, tmp_path / f"a{letter}b", "id int, v int", [(n, n) for n in range(10)], DV)
+    source = spark.range(0, 10, 2).selectExpr("CAST(id AS INT) AS id")
+    merge = merge_into(spark, path, source, "t.id = s.id", executor="classic")
+    merge = merge.when_matched_update(condition="t.id > 4", set={"v": "t.v * 10"})
+    assert merge.when_matched_delete().execute().executor == "classic"
+    assert read(spark, path) == in_order([(1, 1), (3, 3), (5, 5), (6, 60), (7, 7), (8, 80), (9, 9)])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_partitions_that_lose_keep_and_get_rows(merge_rows, layout):
+    merge_rows(
+        [(f"p{part}", key) for part in (1, 2, 3) for key in range(3)],
+        [
+            *(("p1", 0), ("p2", 0), ("p2", 1)),
+            *(("p3", 0), ("p3", 1), ("p3", 2), ("p4", 0)),
+        ],
+        "s.key = t.key AND s.part = t.part",
+        delete("s.part = 'p2'"),
+        update(key="-1"),
+        insert(),
+        gives=[
+            *(("p1", -1), ("p1", 1), ("p1", 2), ("p2", 2)),
+            *(("p3", -1), ("p3", -1), ("p3", -1), ("p4", 0)),
+        ],
+        target_ddl="part string, key int",
+        source_ddl="part string, key int",
+        layout=layout,
+    )
+
+
+@pytest.mark.parametrize("executor", ["native", "classic"])
+def test_values_of_the_type_variant(spark: SparkSession, tmp_path: Path, executor: str):
+    path = str(tmp_path / "t")
+    rows = spark.range(20).selectExpr("id", "parse_json(CAST(id AS STRING)) AS v")
+    rows.write.format("delta").save(path)
+    source = spark.sql(
+        "SELECT id, parse_json(j) AS v FROM VALUES (13L, '[1]'), (103L, '{}') x(id, j)"
+    )
+    merge = merge_into(spark, path, source, "t.id = s.id", executor=executor)
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    told = spark.read.format("delta").load(path).selectExpr("id", "to_json(v)").collect()
+    assert dict(map(tuple, told)) == {n: str(n) for n in range(20)} | {13: "[1]", 103: "{}"}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_column_may_be_called_as_the_feeds_where_there_is_none(merge_rows, layout):
+    merge_rows(
+        [(n, "foo") for n in range(30)],
+        [(3, "bar"), (4, "bar"), (99, "bar")],
+        "s.id = t.id",
+        update(),
+        insert(),
+        gives=[(n, "bar" if n in (3, 4) else "foo") for n in range(30)] + [(99, "bar")],
+        target_ddl="id int, _change_type string",
+        source_ddl="id int, _change_type string",
+        layout=layout,
+    )
+
+
+def test_keys_without_a_type_match_nothing(spark: SparkSession, tmp_path: Path):
+    path = create(spark, tmp_path / "t", "key2 int, value int", [(None, 2), (1, 4)])
+
+    def source():
+        return spark.sql("SELECT NULL AS key1, 1 AS value")
+
+    run_both(spark, path, source, ON, [UPDATE, insert(key2="s.key1", value="s.value")])
+    assert read(spark, path) == in_order([(None, 2), (1, 4), (None, 1)])

@@ -1,0 +1,121 @@
+"""The smallest and largest keys of a source that is one Delta table, from its files' statistics."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from delta_pipelines.delta.jvm import JavaObject, class_name, items, optional
+from delta_pipelines.delta.merge_parts import KeyPair
+from delta_pipelines.merge.key_types import KeyType
+
+_MAPPING = "delta.columnMapping.mode"
+_KEEPING = ("Project", "Filter", "SubqueryAlias", "ResolvedHint")
+"""Plans that leave a column's values as they are, or leave some out."""
+
+Ends = tuple[Any, Any]
+
+
+def ends_by_statistics(rows: DataFrame, pairs: Sequence[KeyPair]) -> list[Ends | None]:
+    """The ends between which each key has its values; no Spark job runs.
+
+    They may lie apart from the values: statistics tell of rows that are filtered out or deleted.
+
+    Args:
+        rows: The source, held to a version.
+        pairs: Which keys.
+
+    Returns:
+        For each key its ends, both None where it has no value at all; None where nothing is known:
+        of another source, of text and decimals, which are told shortened or rounded, and of files
+        without statistics.
+    """
+    leaf = rows._jdf.queryExecution().analyzed()
+    while class_name(leaf) in _KEEPING:
+        leaf = leaf.child()
+    files = _files(leaf)
+    if files is None:
+        return [None] * len(pairs)
+    told = [(json.loads(text) or {}) if (text := file.stats()) else {} for file in items(files)]
+    return [_ends(leaf, pair, told) for pair in pairs]
+
+
+def _files(leaf: JavaObject) -> JavaObject | None:
+    if class_name(leaf) != "LogicalRelation":
+        return None
+    index = leaf.relation().location()
+    kind = class_name(index)
+    if kind not in ("TahoeBatchFileIndex", "TahoeLogFileIndex"):
+        return None
+    if str(optional(index.metadata().configuration().get(_MAPPING)) or "none") != "none":
+        return None  # statistics have the columns' names in the files
+    if kind == "TahoeBatchFileIndex":
+        return index.addFiles()
+    checksum = optional(index.getSnapshot().checksumOpt()) if index.isTimeTravelQuery() else None
+    return None if checksum is None else optional(checksum.allFiles())
+
+
+def _ends(leaf: JavaObject, pair: KeyPair, told: Sequence[Mapping[str, Any]]) -> Ends | None:
+    value, kind = pair.value, _type(pair.value)
+    fractions = kind.name == "double"
+    while class_name(value) == "Cast":
+        wider, value = kind, value.child()
+        kind = _type(value)
+        if not kind.is_whole or not kind.widens_to(wider):
+            return None
+    if class_name(value) != "AttributeReference" or not leaf.outputSet().contains(value):
+        return None
+    if not kind.is_counted and kind.name != "double":
+        return None
+    ends = ends_of_files(str(value.name()), told, dates=kind.name == "date")
+    if not fractions or ends is None or None in ends:
+        return ends
+    # Large whole numbers are compared as the DOUBLE that several of them are.
+    return float(ends[0]), float(ends[1])
+
+
+def _type(expression: JavaObject) -> KeyType:
+    return KeyType.of(str(expression.dataType().typeName()))
+
+
+def ends_of_files(
+    column: str, told: Sequence[Mapping[str, Any]], *, dates: bool = False
+) -> Ends | None:
+    """The ends of a column, from the statistics of all files.
+
+    Args:
+        column: Its name.
+        told: Delta's statistics of each file.
+        dates: Its values are dates.
+
+    Example:
+        >>> ends_of_files("k", [{"minValues": {"k": 3}, "maxValues": {"k": 8}, "numRecords": 9}])
+        (3, 8)
+    """
+    lows: list[Any] = []
+    highs: list[Any] = []
+    for file in told:
+        rows, nulls = file.get("numRecords"), (file.get("nullCount") or {}).get(column)
+        if rows is not None and rows == nulls:
+            continue
+        ends: list[Any] = [(file.get(b) or {}).get(column) for b in ("minValues", "maxValues")]
+        low: Any
+        high: Any
+        try:
+            low, high = (date.fromisoformat(end) for end in ends) if dates else ends
+        except (TypeError, ValueError):
+            return None
+        if not dates and not all(_is_number(end) for end in (low, high)):
+            return None
+        if low > high:  # a foreign writer's unsigned numbers
+            return None
+        lows.append(low)
+        highs.append(high)
+    return (min(lows), max(highs)) if lows else (None, None)
+
+
+def _is_number(end: Any) -> bool:
+    return isinstance(end, int | float) and not isinstance(end, bool) and math.isfinite(end)
