@@ -32,7 +32,7 @@ _CHEAP = (
 """Plans of these alone are computed again for next to nothing."""
 _LOCAL_ROWS = 500
 """Spark's optimizer looks at every row of a local relation again and again."""
-_LARGE_BYTES = 1024 * 1024
+_LARGE_BYTES = 128 * 1024
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 _NO_SPACE = "java.io.IOException: No space left on device"
 

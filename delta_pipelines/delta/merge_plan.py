@@ -81,6 +81,11 @@ class MergePlan:
         return [self._clause(clause) for clause in items(self.command.notMatchedBySourceClauses())]
 
     @property
+    def acts_by_source(self) -> bool:
+        """True when it has NOT MATCHED BY SOURCE clauses."""
+        return not self.command.notMatchedBySourceClauses().isEmpty()
+
+    @property
     def by_source_predicate(self) -> JavaObject | None:
         """When some NOT MATCHED BY SOURCE clause can act, about the target; None without one."""
         clauses = items(self.command.notMatchedBySourceClauses())
@@ -262,7 +267,7 @@ class MergePlan:
         snapshot = self.command.targetFileIndex().getSnapshot()
         return int(snapshot.filesForScan(self._jvm.sequence([predicate]), False).files().size())
 
-    @property
+    @cached_property
     def files(self) -> int:
         """How many files the target has."""
         return int(self.command.targetFileIndex().getSnapshot().numOfFiles())

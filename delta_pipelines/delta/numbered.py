@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from delta_pipelines.delta.fixed_rows import FixedRows
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
-from delta_pipelines.delta.pinned import index_of, may_differ
+from delta_pipelines.delta.pinned import chain_of, index_of, may_differ
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import Member
 
@@ -78,11 +78,8 @@ def numbered(spark: SparkSession, rows: DataFrame, name: str) -> FixedRows | Non
         only a job can list, or much more than the query may give.
     """
     jvm = Jvm(spark)
-    above, leaf = [], rows._jdf.queryExecution().analyzed()
-    plan = leaf
-    while len(children := items(leaf.children())) == 1:
-        above.append(leaf)
-        leaf = children[0]
+    plan = rows._jdf.queryExecution().analyzed()
+    above, leaf = chain_of(plan)
     index = index_of(leaf)
     if index is None or not all(map(_is_cheap, above)) or may_differ(jvm, plan):
         return None
@@ -94,7 +91,7 @@ def numbered(spark: SparkSession, rows: DataFrame, name: str) -> FixedRows | Non
     if listed is None or listed.size() > _MOST_FILES or not index.partitionFilters().isEmpty():
         return None
     files = items(listed)
-    filters = any(class_name(plan) == "Filter" for plan in above)
+    filters = any(class_name(one) == "Filter" for one in above)
     if filters and sum(int(file.size()) for file in files) > _MOST_FILTERED:
         return None
     names = [PurePosixPath(str(file.path())).name for file in files]

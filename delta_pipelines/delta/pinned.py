@@ -86,6 +86,18 @@ def index_of(leaf: JavaObject) -> JavaObject | None:
     return index if class_name(index) == "TahoeLogFileIndex" else None
 
 
+def chain_of(plan: JavaObject) -> tuple[list[JavaObject], JavaObject]:
+    """The plans above the leaf of a query that reads one thing alone, from the top, and the leaf.
+
+    Of one that reads several the leaf is where they meet.
+    """
+    above = []
+    while len(children := items(plan.children())) == 1:
+        above.append(plan)
+        plan = children[0]
+    return above, plan
+
+
 def _held(jvm: Jvm, plan: JavaObject) -> JavaObject | None:
     if class_name(plan) == "LogicalRelation":
         return _held_relation(jvm, plan)

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from delta_pipelines.delta.jvm import JavaObject, class_name, items, optional
 from delta_pipelines.delta.merge_parts import KeyPair
+from delta_pipelines.delta.pinned import chain_of
 from delta_pipelines.merge.key_types import KeyType
 
 _MAPPING = "delta.columnMapping.mode"
@@ -33,10 +34,8 @@ def ends_by_statistics(rows: DataFrame, pairs: Sequence[KeyPair]) -> list[Ends |
         of another source, of text and decimals, which are told shortened or rounded, and of files
         without statistics.
     """
-    leaf = rows._jdf.queryExecution().analyzed()
-    while class_name(leaf) in _KEEPING:
-        leaf = leaf.child()
-    files = _files(leaf)
+    above, leaf = chain_of(rows._jdf.queryExecution().analyzed())
+    files = _files(leaf) if all(class_name(plan) in _KEEPING for plan in above) else None
     if files is None:
         return [None] * len(pairs)
     told = [(json.loads(text) or {}) if (text := file.stats()) else {} for file in items(files)]
@@ -101,9 +100,7 @@ def ends_of_files(
         rows, nulls = file.get("numRecords"), (file.get("nullCount") or {}).get(column)
         if rows is not None and rows == nulls:
             continue
-        ends: list[Any] = [(file.get(b) or {}).get(column) for b in ("minValues", "maxValues")]
-        low: Any
-        high: Any
+        ends: list[Any] = [(file.get(end) or {}).get(column) for end in ("minValues", "maxValues")]
         try:
             low, high = (date.fromisoformat(end) for end in ends) if dates else ends
         except (TypeError, ValueError):

@@ -7,6 +7,8 @@ from delta_pipelines.errors import MergeError
 
 SMALL_BYTES = 3 * 1024 * 1024
 """Without deletion vectors the own executor was faster up to 2 MB of source, slower from 4 MB."""
+SMALL_INSERTS = 8 * 1024 * 1024
+"""Inserts alone: the own executor was faster up to 4 MB of source, slower from 16 MB."""
 EXECUTORS = ("auto", "native", "classic", "insert_only")
 """Names that `merge_into(executor=...)` accepts."""
 
@@ -71,8 +73,10 @@ def choose_executor(
     if requested == "native":
         return ExecutorChoice("native", "native was asked for")
     if requested == "auto":
+        if insert_only:
+            return _inserts(source_bytes, obstacles)
         small = source_bytes <= SMALL_BYTES
-        return _automatic(insert_only, vectors, small, part_by_source, obstacles)
+        return _automatic(vectors, small, part_by_source, obstacles)
     told = list(obstacles)
     if insert_only != (requested == "insert_only"):
         told.append(
@@ -86,18 +90,32 @@ def choose_executor(
     return ExecutorChoice(requested, f"{requested} was asked for")
 
 
+def _inserts(source_bytes: int, obstacles: Sequence[str]) -> ExecutorChoice:
+    if obstacles:
+        return ExecutorChoice("native", _only_delta(obstacles))
+    if source_bytes <= SMALL_INSERTS:
+        return ExecutorChoice(
+            "insert_only", "matches are found by one scan, and only the new rows are written"
+        )
+    return ExecutorChoice(
+        "native", "it only inserts, which Delta's own MERGE does in one pass over a large source"
+    )
+
+
+def _only_delta(obstacles: Sequence[str]) -> str:
+    return f"{' and '.join(obstacles)}, so Delta's own MERGE ran"
+
+
 def _automatic(
-    insert_only: bool, vectors: bool, small: bool, part_by_source: bool, obstacles: Sequence[str]
+    vectors: bool, small: bool, part_by_source: bool, obstacles: Sequence[str]
 ) -> ExecutorChoice:
     """What was measured to be faster (`benchmarks/merge.py`); where nothing was, Delta's own.
 
     Without deletion vectors both rewrite the touched files, and fixing a large source takes longer
-    than the scan of the target that it spares. Inserts alone read the source once.
+    than the scan of the target that it spares.
     """
     if obstacles:
-        return ExecutorChoice("native", f"{' and '.join(obstacles)}, so Delta's own MERGE ran")
-    if insert_only:
-        return ExecutorChoice("native", "it only inserts, which Delta's own MERGE does in one pass")
+        return ExecutorChoice("native", _only_delta(obstacles))
     if vectors:
         return ExecutorChoice(
             "classic", "matches are found by one scan, and only the changed rows are written"

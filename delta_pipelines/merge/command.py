@@ -41,7 +41,13 @@ from delta_pipelines.merge.failures import (
     merge_failure,
     was_overtaken,
 )
-from delta_pipelines.merge.injection import KnownKeys, inject, is_worth_asking, known_keys
+from delta_pipelines.merge.injection import (
+    Injection,
+    can_prune,
+    inject,
+    is_worth_asking,
+    known_keys,
+)
 from delta_pipelines.merge.keys import key_problems, render_keys
 from delta_pipelines.merge.native import ChangedRows, described, run_native, run_resolved
 from delta_pipelines.merge.own import OwnMerge
@@ -130,7 +136,7 @@ class MergeCommand:
                 before_sleep=self._log_retry,
                 reraise=True,
             )
-            return retrying(self._attempt, session, before, source)
+            return retrying(self._attempt, session, target, before, source)
 
         try:
             outcome = source.run_with_materialized_source_lost_retries(run)
@@ -157,12 +163,14 @@ class MergeCommand:
             attempts=self._attempts,
         )
 
-    def _attempt(self, session: SparkSession, before: int, source: MergeSource) -> _Outcome:
+    def _attempt(
+        self, session: SparkSession, target: DeltaTable, before: int, source: MergeSource
+    ) -> _Outcome:
         self._attempts += 1
         if self._once is not None:  # Delta forgets the number when it has used it
             session.conf.set(_TXN_VERSION, str(self._once[1]))
-        # Opened again each time: a table object keeps the schema it was opened with.
-        target = open_target(session, self._spec.target)
+        if self._attempts > 1:  # a table object keeps the schema it was opened with
+            target = open_target(session, self._spec.target)
         plan = self._resolved(session, target)
         choice = self._choose(session, plan)
         self._prepare(session, plan, source, always=choice.executor != "native")
@@ -214,7 +222,7 @@ class MergeCommand:
             requested,
             insert_only=insert_only,
             vectors=vectors,
-            source_bytes=0 if vectors or insert_only else plan.source_bytes,
+            source_bytes=0 if vectors and not insert_only else plan.source_bytes,
             part_by_source=plan.part_by_source,
             obstacles=obstacles,
         )
@@ -224,11 +232,13 @@ class MergeCommand:
     ) -> tuple[ChangedRows, str]:
         if source.fixed is None:
             return run_resolved(plan), ""
+        can_be_told = can_prune(plan) and missing_members(session) is None
         plan = plan.with_source(source.get_source_df())
-        queries = source.fixed.on_driver or is_worth_asking(plan)
-        knows = missing_members(session) is None
-        keys = known_keys(plan, source.fixed, queries=queries) if knows else KnownKeys()
-        injection = inject(plan, keys, count=queries)
+        injection = Injection(plan)
+        if can_be_told:
+            queries = source.fixed.on_driver or is_worth_asking(plan)
+            keys = known_keys(plan, source.fixed, queries=queries)
+            injection = inject(plan, keys, count=queries)
         # What is fixed already need not be fixed again by Delta; but after a lost block, by us.
         with setting(session, MODE, "none"):
             return run_resolved(injection.plan), injection.note
@@ -283,7 +293,7 @@ class MergeCommand:
             insert_only=is_insert_only(self._spec.clauses),
             in_transaction=plan is None or plan.source_reads_target,
             always=always,
-            hold=plan is not None and missing_members(session) is None,
+            hold=plan is not None and missing_members(session) is None and can_prune(plan),
         )
         self._preparing = time.monotonic() - started
 

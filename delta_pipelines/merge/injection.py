@@ -81,6 +81,17 @@ class Injection:
     note: str = ""
 
 
+def can_prune(plan: MergePlan) -> bool:
+    """True when Delta's own MERGE may read fewer files for knowing where the keys are.
+
+    Args:
+        plan: The resolved merge.
+
+    Source of the rule: for NOT MATCHED BY SOURCE Delta reads every file.
+    """
+    return plan.files >= FEWEST_FILES and not plan.acts_by_source
+
+
 def is_worth_asking(plan: MergePlan) -> bool:
     """True when queries of a source's keys may spare Delta's own MERGE more than they take.
 
@@ -89,7 +100,7 @@ def is_worth_asking(plan: MergePlan) -> bool:
     Args:
         plan: The resolved merge.
     """
-    return plan.files >= FEWEST_FILES and plan.size_bytes >= max(LARGE_BYTES, plan.source_bytes)
+    return plan.size_bytes >= LARGE_BYTES and plan.size_bytes >= plan.source_bytes
 
 
 def known_keys(plan: MergePlan, fixed: FixedRows | None, *, queries: bool = True) -> KnownKeys:
@@ -123,18 +134,18 @@ def inject(plan: MergePlan, keys: KnownKeys, *, count: bool = True) -> Injection
     """Add to ON in which ranges the source's keys are, if that leaves out enough files.
 
     Args:
-        plan: The resolved merge.
+        plan: The resolved merge; it `can_prune`.
         keys: From `known_keys`.
         count: Count first how many files are left out, by a small Spark job; else it is added
             anyway, which costs Delta next to nothing.
     """
-    files = plan.files
-    if not keys.within or files < FEWEST_FILES or plan.by_source_predicate is not None:
-        return Injection(plan)  # for NOT MATCHED BY SOURCE Delta reads every file anyway
+    if not keys.within:
+        return Injection(plan)
     predicate = plan.predicate(keys.within)
     if not count:
         note = f"ON was told between which values the source's {keys.names} are"
         return Injection(plan.with_predicate(predicate), note)
+    files = plan.files
     left = plan.candidates(predicate)
     if left > WORTH * files:
         return Injection(plan)

@@ -120,9 +120,9 @@ class OwnMerge:
         started = time.monotonic()
         skipping = self._txn.tell_skipping(candidates)
         matches = self.find_touched_files(candidates, unique=keys.unique)
-        tell_touched(log, matches)
         scanned = time.monotonic()
         try:
+            tell_touched(log, matches)
             changed = self._write(candidates, matches, count)
         except SPARK_FAILURES as exc:
             if rows_failure(exc, matches.pairs) is RowsFailure.LOST_BLOCK:

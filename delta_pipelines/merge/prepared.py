@@ -170,12 +170,12 @@ class MergeSource:
             if referenced_columns is None
             else columns_at(self._spark, source, referenced_columns)
         )
-        log.debug("Materializing MERGE with pruned columns [%s].", ", ".join(query.columns))
-        self._fix(query, stable=not materialize and self._is_stable(facts), number=always)
+        stays = self._fix(query, stable=not materialize and self._is_stable(facts), number=always)
         assert self._fixed is not None
         self._frame = with_hints_of(self._spark, source, self._fixed)
         if log.isEnabledFor(logging.DEBUG):  # the text takes a planning of its own
-            log.debug("Materialized MERGE source plan:\n%s", plan_text(self._frame))
+            told = "Held" if stays else "Materialized"
+            log.debug("%s MERGE source plan:\n%s", told, plan_text(self._frame))
         return reason
 
     def get_source_df(self) -> DataFrame:
@@ -286,19 +286,28 @@ class MergeSource:
         key, default = LEVELS[min(max(self.attempt, 1), len(LEVELS)) - 1]
         return str(self._spark.conf.get(key, default))
 
-    def _fix(self, query: DataFrame, *, stable: bool, number: bool) -> None:
-        """Fix the rows where that costs least: on the driver, in their files, else as a copy."""
+    def _fix(self, query: DataFrame, *, stable: bool, number: bool) -> bool:
+        """Fix the rows where that costs least: on the driver, in their files, else as a copy.
+
+        Returns:
+            True when they stay in their files.
+        """
         large = stable and is_large(query)
         held = self._numbered(query) if large else None
         rows = query.withColumn(SOURCE_ROW, F.monotonically_increasing_id()) if number else query
         known = held.count if held is not None else None
-        self._fixed = self._on_driver(rows, known)
-        if self._fixed is None and stable and not large:
+        copied = self._on_driver(rows, known)
+        if copied is None and stable and not large:
             held = self._numbered(query)
-        self._fixed = self._fixed or held
-        if self._fixed is None:
+        if copied is None and held is not None:
+            self._fixed = held
+            return True
+        log.debug("Materializing MERGE with pruned columns [%s].", ", ".join(query.columns))
+        self._fixed = copied
+        if copied is None:
             self._level = self._storage_level()
             self._fixed = self._checkpointed(rows, self._level)
+        return False
 
     def _numbered(self, query: DataFrame) -> FixedRows | None:
         try:

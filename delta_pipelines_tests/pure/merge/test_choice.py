@@ -3,7 +3,13 @@
 import pytest
 
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge.choice import EXECUTORS, SMALL_BYTES, check_executor, choose_executor
+from delta_pipelines.merge.choice import (
+    EXECUTORS,
+    SMALL_BYTES,
+    SMALL_INSERTS,
+    check_executor,
+    choose_executor,
+)
 
 
 @pytest.mark.parametrize("name", EXECUTORS)
@@ -16,7 +22,8 @@ def test_known_executors_are_accepted(name: str):
     [
         ("native", False, [], "native", "native was asked for"),
         ("auto", False, [], "classic", "only the changed rows are written"),
-        ("auto", True, [], "native", "it only inserts"),
+        ("auto", True, [], "insert_only", "only the new rows are written"),
+        ("auto", True, ["the table tracks rows"], "native", "the table tracks rows, so Delta's"),
         ("auto", False, ["the table tracks rows"], "native", "the table tracks rows, so Delta's"),
         ("classic", False, [], "classic", "classic was asked for"),
         ("insert_only", True, [], "insert_only", "insert_only was asked for"),
@@ -48,6 +55,12 @@ def test_without_vectors_delta_is_as_fast_with_a_large_source(
     choice = choose_executor(
         "auto", vectors=vectors, source_bytes=source_bytes, part_by_source=part_by_source
     )
+    assert choice.executor == executor
+
+
+@pytest.mark.parametrize(("more", "executor"), [(0, "insert_only"), (1, "native")])
+def test_a_large_source_that_is_only_inserted_is_read_once(more: int, executor: str):
+    choice = choose_executor("auto", insert_only=True, source_bytes=SMALL_INSERTS + more)
     assert choice.executor == executor
 
 
