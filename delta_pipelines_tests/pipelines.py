@@ -189,16 +189,31 @@ def raising(error: Exception) -> Callable[[], None]:
 
 
 @dataclass
-class Jobs:
-    """How many Spark jobs were started."""
+class Counted:
+    """What a block of code did."""
 
     count: int = -1
 
 
 @contextmanager
-def jobs_started(spark: SparkSession) -> Iterator[Jobs]:
+def jobs_started(spark: SparkSession) -> Iterator[Counted]:
     """Count the Spark jobs of the whole application while the block runs."""
     scheduler: Any = spark.sparkContext._jsc.sc().dagScheduler()
-    jobs, before = Jobs(), int(scheduler.numTotalJobs())
+    jobs, before = Counted(), int(scheduler.numTotalJobs())
     yield jobs
     jobs.count = int(scheduler.numTotalJobs()) - before
+
+
+@contextmanager
+def bytes_shuffled(spark: SparkSession) -> Iterator[Counted]:
+    """Count the bytes that the whole application writes for shuffles while the block runs."""
+    context: Any = spark.sparkContext._jsc.sc()
+
+    def written() -> int:
+        context.listenerBus().waitUntilEmpty()
+        executors = context.statusStore().executorList(False)
+        return sum(int(executors.apply(n).totalShuffleWrite()) for n in range(executors.size()))
+
+    shuffled, before = Counted(), written()
+    yield shuffled
+    shuffled.count = written() - before

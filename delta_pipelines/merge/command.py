@@ -56,6 +56,7 @@ from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.merge.source import MaterializeSourceReason
 from delta_pipelines.merge.spec import MergeSpec
 from delta_pipelines.merge.target import open_target
+from delta_pipelines.merge.turns import turn
 from delta_pipelines.merge.unchanged import as_column, skip_unchanged
 from delta_pipelines.steps import Step, reached
 
@@ -136,7 +137,7 @@ class MergeCommand:
                 before_sleep=self._log_retry,
                 reraise=True,
             )
-            return retrying(self._attempt, session, target, before, source)
+            return retrying(self._in_turn, session, target, before, source)
 
         try:
             outcome = source.run_with_materialized_source_lost_retries(run)
@@ -162,6 +163,12 @@ class MergeCommand:
             materialize_source_reason=outcome.reason,
             attempts=self._attempts,
         )
+
+    def _in_turn(
+        self, session: SparkSession, target: DeltaTable, before: int, source: MergeSource
+    ) -> _Outcome:
+        with turn(self._spec.target, overtaken=self._attempts > 0):
+            return self._attempt(session, target, before, source)
 
     def _attempt(
         self, session: SparkSession, target: DeltaTable, before: int, source: MergeSource

@@ -14,6 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.merge import MergeBuilder, MergeResult, merge_into
 from delta_pipelines.steps import Step, observing
+from delta_pipelines_tests.spark.merge.table_log import (
+    check_no_orphans,
+    check_statistics,
+    read_by_file,
+)
 
 Rows = list[tuple[object, ...]]
 PLAIN, PARTITIONED, DV, DV_PARTITIONED, MAPPED = LAYOUTS = (
@@ -211,7 +216,8 @@ def by_own(
     EXECUTED[result.executor] += 1
     if result.executor == "native":
         assert "but" in result.executor_reason
-    rows = read(spark, own)
+    by_file = read_by_file(spark, own)
+    rows = in_order(row for part in by_file.values() for row in part)
     assert rows == expected, result
     if result.version is None:
         assert last_version(own) == before
@@ -222,6 +228,8 @@ def by_own(
         return
     ours = counts(result.metrics)
     check_log(spark, own, len(rows))
+    check_no_orphans(own)
+    COMPARED["ends of columns"] += check_statistics(own, by_file)
     assert ours.keys() == told.keys()
     for metric, count in told.items():
         if metric == "numSourceRows":  # Delta counts one as often as its plan reads it
@@ -255,6 +263,8 @@ WORK = (
 """What an own executor may do less of than Delta, which rewrites files in which nothing changes."""
 EXECUTED: Counter[str] = Counter()
 """How many merges of the suite each executor carried out."""
+COMPARED: Counter[str] = Counter()
+"""How many statistics of files were compared with their rows."""
 
 
 def check_log(spark: SparkSession, path: str, rows: int | None = None) -> None:
