@@ -228,7 +228,7 @@ def by_own(
         return
     ours = counts(result.metrics)
     check_log(spark, own, len(rows))
-    check_no_orphans(own)
+    check_no_orphans(spark, own)
     COMPARED["ends of columns"] += check_statistics(own, by_file)
     assert ours.keys() == told.keys()
     for metric, count in told.items():
