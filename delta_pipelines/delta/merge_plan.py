@@ -108,6 +108,14 @@ class MergePlan:
         """The columns of the target."""
         return tuple(self._bound(a) for a in items(self.command.target().output()))
 
+    @property
+    def target_keys(self) -> tuple[Column, ...]:
+        """The columns of the target that ON reads."""
+        read = self.command.condition().references()
+        return tuple(
+            self._bound(a) for a in items(self.command.target().output()) if read.contains(a)
+        )
+
     @cached_property
     def target_schema(self) -> StructType:
         """The target's columns, in the order of a clause's values."""

@@ -299,8 +299,12 @@ class MergeTransaction:
             "numTargetPartitionsRemovedFrom": partitions,
         }
 
-    def write(self, rows: DataFrame) -> None:
-        """Write rows into new files, by Delta's writer: constraints, statistics, column mapping."""
+    def write(self, rows: DataFrame) -> int | None:
+        """Write rows into new files, by Delta's writer: constraints, statistics, column mapping.
+
+        Returns:
+            How many rows are in the new data files; None where no statistics are written.
+        """
         written = items(self._txn.writeFiles(rows._jdf))
         self._actions += written
         added = [action for action in written if class_name(action) == "AddFile"]
@@ -313,6 +317,8 @@ class MergeTransaction:
             "numTargetChangeFilesAdded": len(changes),
             "numTargetChangeFileBytes": sum(int(file.size()) for file in changes),
         }
+        counts = [optional(file.numLogicalRecords()) for file in added]
+        return None if None in counts else sum(map(int, counts))
 
     def commit(self, reached: Callable[[Step], None]) -> int | None:
         """Land everything as one MERGE.

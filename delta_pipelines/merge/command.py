@@ -48,6 +48,7 @@ from delta_pipelines.merge.injection import (
     is_worth_asking,
     known_keys,
 )
+from delta_pipelines.merge.insert_only import InsertOnlyMerge
 from delta_pipelines.merge.keys import key_problems, render_keys
 from delta_pipelines.merge.native import ChangedRows, described, run_native, run_resolved
 from delta_pipelines.merge.own import OwnMerge
@@ -167,7 +168,9 @@ class MergeCommand:
     def _in_turn(
         self, session: SparkSession, target: DeltaTable, before: int, source: MergeSource
     ) -> _Outcome:
-        with turn(self._spec.target, overtaken=self._attempts > 0):
+        with turn(self._spec.target, overtaken=self._attempts > 0) as waited:
+            if waited or self._attempts:  # a table object keeps the schema it was opened with
+                target = open_target(session, self._spec.target)
             return self._attempt(session, target, before, source)
 
     def _attempt(
@@ -176,8 +179,6 @@ class MergeCommand:
         self._attempts += 1
         if self._once is not None:  # Delta forgets the number when it has used it
             session.conf.set(_TXN_VERSION, str(self._once[1]))
-        if self._attempts > 1:  # a table object keeps the schema it was opened with
-            target = open_target(session, self._spec.target)
         plan = self._resolved(session, target)
         choice = self._choose(session, plan)
         self._prepare(session, plan, source, always=choice.executor != "native")
@@ -264,7 +265,8 @@ class MergeCommand:
         blind = incomparable_columns(plan.target_schema) if any(skips) else []
         note = f"skip_unchanged has no effect: values of {', '.join(blind)} cannot be compared"
         with active(session):
-            merge = OwnMerge(session, plan, fixed, self._spec.target, skips, once=self._once)
+            kind = InsertOnlyMerge if is_insert_only(self._spec.clauses) else OwnMerge
+            merge = kind(session, plan, fixed, self._spec.target, skips, once=self._once)
             return merge.run(keys, preparing=self._preparing), note if blind else ""
 
     def _landed(self, target: DeltaTable, before: int) -> MergeCommit | None:
@@ -300,7 +302,7 @@ class MergeCommand:
             insert_only=is_insert_only(self._spec.clauses),
             in_transaction=plan is None or plan.source_reads_target,
             always=always,
-            hold=plan is not None and missing_members(session) is None and can_prune(plan),
+            hold=plan is not None and missing_members(session) is None,
         )
         self._preparing = time.monotonic() - started
 

@@ -50,11 +50,13 @@ from delta_pipelines.steps import Step, reached
 
 log = logging.getLogger(__name__)
 
-_LEVEL = "MEMORY_AND_DISK"
+LEVEL = "MEMORY_AND_DISK"
+"""How what matches is kept."""
 _REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 _KEYS = 4
 """How many columns of the source the narrow scan compares, roughly."""
-_FEW_PAIRS, _FEW_BYTES = 40_000, 16 * 1024 * 1024
+FEW_PAIRS, FEW_BYTES = 40_000, 16 * 1024 * 1024
+"""What matches is brought to the driver up to this many rows, and as objects up to this size."""
 
 
 class OwnMerge:
@@ -119,7 +121,7 @@ class OwnMerge:
         candidates = self._txn.candidates(self._plan.predicate(within) if within else None)
         started = time.monotonic()
         skipping = self._txn.tell_skipping(candidates)
-        matches = self.find_touched_files(candidates, unique=keys.unique)
+        matches = self.find_touched_files(candidates)
         scanned = time.monotonic()
         try:
             tell_touched(log, matches)
@@ -154,12 +156,11 @@ class OwnMerge:
     def _near(self, rows: DataFrame, count: int, columns: int | None = None) -> DataFrame:
         return near(self._spark, rows, count, columns)
 
-    def find_touched_files(self, candidates: Files, *, unique: bool) -> Matches:
+    def find_touched_files(self, candidates: Files) -> Matches:
         """Find what matches, by one narrow scan of the candidates.
 
         Args:
             candidates: Files that may hold matches.
-            unique: No row of the target can match twice.
         """
         if not len(candidates) or not (self._count or self._by_source):
             return Matches(None, 0, 0, {})
@@ -172,14 +173,14 @@ class OwnMerge:
         if self._by_source:
             pairs = pairs.where(F.col(PAIR).isNotNull() | (F.col(DO) != NOTHING))
         # What few rows match are few as a rule, of which the driver can say all without a job.
-        few = self._count <= _FEW_PAIRS and not self._by_source
-        limits = {"max_rows": _FEW_PAIRS, "max_bytes": _FEW_BYTES}
+        few = self._count <= FEW_PAIRS and not self._by_source
+        limits = {"max_rows": FEW_PAIRS, "max_bytes": FEW_BYTES}
         here = few and self._source.on_driver
         fixed = rows_on_driver(self._spark, pairs, **limits) if here else None
-        fixed = fixed or checkpoint_rows(self._spark, pairs, _LEVEL)
+        fixed = fixed or checkpoint_rows(self._spark, pairs, LEVEL)
         try:
-            rows = first_rows(self._spark, fixed, _FEW_PAIRS + 1) if few else None
-            few = rows is not None and len(rows) <= _FEW_PAIRS
+            rows = first_rows(self._spark, fixed, FEW_PAIRS + 1) if few else None
+            few = rows is not None and len(rows) <= FEW_PAIRS
             # Of rows that are deleted twice a bitmap tells only that they are among those deleted.
             mixed = bool(self._by_source) and deletes_alone(self._matched)
             bitmaps = not few and self._by_vectors and not mixed
@@ -187,7 +188,7 @@ class OwnMerge:
                 fixed,
                 len(self._acting),
                 self._target,
-                unique=unique,
+                unique=self._keys.unique,
                 only_deletes=deletes_alone(self._matched),
                 few=rows if few else None,
                 by_file=bitmaps and candidates.fit_the_driver,

@@ -1,44 +1,68 @@
 """Merges of one process into one table take turns, once they were in each other's way.
 
 Of several merges that read what the others write, Delta lets one commit; the others were for
-nothing. Merges that do not meet run side by side, so nobody waits before the first conflict.
+nothing. Merges that do not meet run side by side: nobody waits before the first conflict, and a
+while after the last one nobody does again.
 """
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
-LONGEST_WAIT = 30.0
-"""Seconds; a long merge of other rows is no reason to wait longer."""
+log = logging.getLogger(__name__)
 
-_locks: "WeakValueDictionary[str, threading.RLock]" = WeakValueDictionary()
+LONGEST_WAIT = 30.0
+"""Seconds for one attempt; a long merge of other rows is no reason to wait longer."""
+TURNS = 16
+"""How many merges go one by one after a conflict, if they come while another one runs."""
+
+
+class _Table:
+    """Who may merge into one table, and how many turns are left since the last conflict."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.left = 0
+
+
+_tables: WeakValueDictionary[str, _Table] = WeakValueDictionary()
 _guard = threading.Lock()
 
 
 @contextmanager
-def turn(table: str, *, overtaken: bool) -> Iterator[None]:
-    """Wait for those that were overtaken at the same table; alone, if this one was itself.
+def turn(target: str, *, overtaken: bool) -> Iterator[bool]:
+    """Wait for a merge that has its turn at the same table, and take the next one if need be.
 
     Args:
-        table: Its name or path, as told.
-        overtaken: Another writer committed while the last attempt ran.
+        target: The table's name or path, as told.
+        overtaken: An earlier attempt of this merge failed, as a rule because of another commit.
+
+    Yields:
+        True when it had to wait.
 
     Example:
-        >>> with turn("air.airports", overtaken=False):
-        ...     print("nobody is in the way")
-        nobody is in the way
+        >>> with turn("air.airports", overtaken=False) as waited:
+        ...     waited
+        False
     """
     with _guard:
-        lock = _locks.setdefault(table, threading.RLock())
-    free = lock.acquire(blocking=False)
-    if free and not overtaken:
-        lock.release()
-        yield
-        return
-    mine = free or lock.acquire(timeout=LONGEST_WAIT)
+        table = _tables.setdefault(target, _Table())
+        if overtaken:
+            table.left = TURNS
+    mine = table.lock.acquire(blocking=False)
+    waited = not mine
+    if waited:
+        log.debug("A merge into %s waits for another one of this process.", target)
+        mine = table.lock.acquire(timeout=LONGEST_WAIT)
+    with _guard:
+        keeps = mine and (overtaken or (waited and table.left > 0))
+        table.left -= keeps
+    if mine and not keeps:
+        table.lock.release()
     try:
-        yield
+        yield waited
     finally:
-        if mine:
-            lock.release()
+        if keeps:
+            table.lock.release()

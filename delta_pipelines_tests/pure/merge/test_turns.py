@@ -3,6 +3,8 @@
 import gc
 import threading
 
+import pytest
+
 from delta_pipelines.merge import turns
 from delta_pipelines.merge.turns import turn
 
@@ -72,16 +74,49 @@ def test_nobody_waits_for_ever(monkeypatch):
     first.stop()
 
 
+def test_some_time_after_a_conflict_they_run_side_by_side_again(monkeypatch):
+    monkeypatch.setattr(turns, "TURNS", 1)
+    first = Merge("t", overtaken=True)
+    assert first.began.wait(PATIENCE)
+    waiting = [Merge("t", overtaken=False) for _ in range(3)]
+    assert not any(merge.began.wait(SOON) for merge in waiting)
+    first.stop()
+    assert all(merge.began.wait(PATIENCE) for merge in waiting)
+    for merge in waiting:
+        merge.stop()
+
+
+def test_who_waited_is_told():
+    with turn("t", overtaken=True) as waited:
+        assert not waited
+        told = []
+
+        def other():
+            with turn("t", overtaken=False) as waited:
+                told.append(waited)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(SOON)
+        assert thread.is_alive()
+    thread.join(PATIENCE)
+    assert told == [True]
+
+
+def fail(kept):
+    with turn("t", overtaken=True), turn("t", overtaken=True):
+        kept.append(turns._tables["t"])
+        raise KeyError("gone")
+
+
 def test_a_failure_ends_the_turn_and_nothing_is_kept():
-    for _ in range(2):
-        try:
-            with turn("t", overtaken=True), turn("t", overtaken=True):
-                raise ValueError
-        except ValueError:
-            pass
+    kept = []
+    with pytest.raises(KeyError, match="gone"):
+        fail(kept)
     other = Merge("t", overtaken=True)
+    assert turns._tables["t"] is kept[0]
     assert other.began.wait(PATIENCE)
     other.stop()
-    del other
+    del other, kept
     gc.collect()
-    assert "t" not in turns._locks
+    assert "t" not in turns._tables

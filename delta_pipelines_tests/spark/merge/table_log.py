@@ -17,29 +17,29 @@ LONGEST_TEXT = 32
 _COMPARED = (bool, int, float, str, date)
 
 
-def actions_of(path: str) -> Iterator[tuple[str, Action]]:
-    """What was committed, from the first version on."""
+def versions_of(path: str) -> Iterator[list[tuple[str, Action]]]:
+    """What each commit holds, from the first one on."""
     for file in sorted(Path(path, "_delta_log").glob("*.json")):
         if file.stem.isdecimal():
-            for line in file.read_text().splitlines():
-                yield from json.loads(line).items()
+            lines = file.read_text().splitlines()
+            yield [told for line in lines for told in json.loads(line).items()]
 
 
 def standing_files(path: str) -> dict[str, Action]:
     """The files of the newest version; every removal is of a file that stood in the table."""
-    standing: dict[str, Action] = {}
-    vectors: dict[str, tuple[object, ...]] = {}
-    for kind, action in actions_of(path):
-        if kind == "remove":
-            name = unquote(action["path"])
-            if vectors.get(name) == _vector(action):  # else it was added anew in this commit
-                del standing[name], vectors[name]
-            else:
-                assert name in standing, f"{name} is removed and was not there"
-        elif kind == "add":
-            name = unquote(action["path"])
-            standing[name], vectors[name] = action, _vector(action)
-    return standing
+    standing: dict[tuple[str, object], Action] = {}
+    for actions in versions_of(path):
+        for kind, action in actions:
+            if kind == "remove":  # one with another vector may be added in the same commit
+                key = (unquote(action["path"]), _vector(action))
+                assert key in standing, f"{key} is removed and does not stand in the table"
+                del standing[key]
+        for kind, action in actions:
+            if kind == "add":
+                standing[unquote(action["path"]), _vector(action)] = action
+    files = {name: action for (name, _), action in standing.items()}
+    assert len(files) == len(standing), "a file stands in the table twice"
+    return files
 
 
 def check_no_orphans(spark: SparkSession, path: str) -> None:
@@ -48,14 +48,14 @@ def check_no_orphans(spark: SparkSession, path: str) -> None:
     But for what Delta's writer leaves, which VACUUM takes away: files without rows, and deletion
     vectors of all rows of a file, which then is removed.
     """
-    names, vectors, removed = set(), set(), 0
-    for kind, action in actions_of(path):
-        if kind in ("add", "cdc"):
-            names.add(unquote(action["path"]))
-        removed += kind == "remove"
-        vector = action.get("deletionVector") if kind == "add" else None
-        if vector and vector["storageType"] == "u":
-            vectors.add(vector["pathOrInlineDv"])
+    names, vectors, emptied = set(), set(), 0
+    for actions in versions_of(path):
+        told = [(kind, unquote(a["path"])) for kind, a in actions if "path" in a]
+        added = {name for kind, name in told if kind == "add"}
+        emptied += len({name for kind, name in told if kind == "remove"} - added)
+        names |= added | {name for kind, name in told if kind == "cdc"}
+        stored = [a.get("deletionVector") for kind, a in actions if kind == "add"]
+        vectors |= {v["pathOrInlineDv"] for v in stored if v and v["storageType"] == "u"}
     root = Path(path)
     found = {
         str(file.relative_to(root))
@@ -65,7 +65,7 @@ def check_no_orphans(spark: SparkSession, path: str) -> None:
     bins = {name for name in found if name.endswith(".bin")}
     for name in found - bins - names:
         assert spark.read.parquet(str(root / name)).count() == 0, f"no version knows {name}"
-    assert len(vectors) <= len(bins) <= len(vectors) + removed, "vectors that no version knows"
+    assert len(vectors) <= len(bins) <= len(vectors) + emptied, "vectors that no version knows"
 
 
 def read_by_file(spark: SparkSession, path: str) -> dict[str, list[tuple[object, ...]]]:
@@ -74,7 +74,7 @@ def read_by_file(spark: SparkSession, path: str) -> dict[str, list[tuple[object,
     place = frame.metadataColumn("_metadata")["file_path"]
     rows = defaultdict(list)
     for *row, file in frame.select("*", place).collect():
-        name = Path(unquote(urlsplit(file).path)).relative_to(Path(path).resolve())
+        name = Path(unquote(urlsplit(file).path)).relative_to(path)
         rows[str(name)].append(tuple(row))
     return dict(rows)
 
@@ -91,7 +91,8 @@ def check_statistics(path: str, rows: dict[str, list[tuple[object, ...]]]) -> in
     """
     standing = standing_files(path)
     assert rows.keys() <= standing.keys()
-    (*_, metadata) = (action for kind, action in actions_of(path) if kind == "metaData")
+    told = (a for actions in versions_of(path) for kind, a in actions if kind == "metaData")
+    (*_, metadata) = told
     fields = json.loads(metadata["schemaString"])["fields"]
     compared = 0
     for name, action in standing.items():
@@ -122,7 +123,7 @@ def _check_column(stats: Action, name: str, values: list[Any], *, exact: bool) -
     ends = [(stats.get(end) or {}).get(name) for end in ("minValues", "maxValues")]
     if not known or None in ends or not all(type(value) in _COMPARED for value in known):
         return 0
-    if any(isinstance(value, float) and not math.isfinite(value) for value in known):
+    if isinstance(known[0], float) and not all(map(_is_finite, (*known, *ends))):
         return 0
     if isinstance(known[0], date):
         ends = [date.fromisoformat(end) for end in ends]
@@ -137,6 +138,10 @@ def _check_column(stats: Action, name: str, values: list[Any], *, exact: bool) -
         found, (low, high) = (min(known), max(known)), ends
     assert (low, high) == found if exact else low <= found[0] and found[1] <= high
     return 2
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _vector(action: Action) -> tuple[object, ...]:

@@ -115,7 +115,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def choose(way: str) -> None:
         if way != "few":
-            monkeypatch.setattr(own, "_FEW_PAIRS", 0)
+            monkeypatch.setattr(own, "FEW_PAIRS", 0)
         if way == "queries":
             monkeypatch.setattr(merge_transaction, "MOST_IN_BITMAPS", -1)
 

@@ -16,9 +16,7 @@ import pytest
 
 from delta_pipelines.merge import merge_into, own
 from delta_pipelines_tests.spark.merge.oracle import (
-    DV,
-    PARTITIONED,
-    PLAIN,
+    LAYOUTS,
     by_source_delete,
     by_source_update,
     check_log,
@@ -27,6 +25,11 @@ from delta_pipelines_tests.spark.merge.oracle import (
     insert,
     last_version,
     update,
+)
+from delta_pipelines_tests.spark.merge.table_log import (
+    check_no_orphans,
+    check_statistics,
+    read_by_file,
 )
 
 KEYS = 500
@@ -116,13 +119,14 @@ def test_random_merges_leave_what_delta_leaves(
     spark, tmp_path, seed, merges, record_property, monkeypatch
 ):
     if seed % 2:  # every match is counted as one of very many
-        monkeypatch.setattr(own, "_FEW_PAIRS", 0)
+        monkeypatch.setattr(own, "FEW_PAIRS", 0)
     batches = Batches(seed)
-    layout = batches.random.choice([PLAIN, DV, PARTITIONED])
+    layout = batches.random.choice(LAYOUTS)
     ours = create(spark, tmp_path / "t", batches.columns, batches.rows(0.5), layout, files=4)
     theirs = f"{ours}_theirs"
     shutil.copytree(ours, theirs)
     executors: Counter[str] = Counter()
+    compared = 0
     for number in range(merges):
         name = batches.random.choice(list(CLAUSES))
         share = batches.random.choice([0.01, 0.1, 0.6])
@@ -141,14 +145,17 @@ def test_random_merges_leave_what_delta_leaves(
         result = builder.execute()
         executors[result.executor] += 1
         told = f"seed {seed}, {layout}, {batches.columns}, {name}: {result}"
-        frames = [spark.read.format("delta").load(path) for path in (ours, theirs)]
-        counted = [Counter(map(repr, frame.collect())) for frame in frames]
-        assert counted[0] == counted[1], told
+        by_file = read_by_file(spark, ours)
+        expected = spark.read.format("delta").load(theirs).collect()
+        counted = Counter(repr(row) for rows in by_file.values() for row in rows)
+        assert counted == Counter(repr(tuple(row)) for row in expected), told
         if last_version(ours) > before and result.executor != "native":
-            check_log(spark, ours)
+            check_log(spark, ours, len(expected))
+            check_no_orphans(spark, ours)
+            compared += check_statistics(ours, by_file)
     assert executors["classic"] + executors["insert_only"] >= merges * 2 // 3, executors
     record_property(
         "proved",
         f"random merges: seed {seed}, {merges} merges of {KEYS} key histories, {layout}, "
-        f"{dict(executors)}, 0 differences",
+        f"{dict(executors)}, 0 differences; {compared} statistics compared with their rows",
     )
