@@ -35,6 +35,7 @@ from delta_pipelines.identifiers import Identifier
 from delta_pipelines.merge.builder import MergeBuilder, merge_into
 from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.quality.results import ExpectationResult
 from delta_pipelines.session import check_session, get_session
 
 __version__ = "0.1.0"
@@ -47,6 +48,7 @@ __all__ = [
     "DatasetResult",
     "DeclarationError",
     "ExpectationError",
+    "ExpectationResult",
     "Identifier",
     "MergeBuilder",
     "MergeError",

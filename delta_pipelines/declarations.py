@@ -17,6 +17,8 @@ Kind = Literal[
 ]
 SchemaDrift = Literal["evolve", "add_columns", "fail"]
 """Which changes of its columns a table takes from its query; see `planning/drift.py`."""
+ExpectationAction = Literal["warn", "drop", "fail"]
+"""What happens with rows that break an expectation: counted, left out, or nothing is written."""
 
 QueryFunction = Callable[..., Any]
 """A user's function: input DataFrames by parameter name, and `spark`; returns a DataFrame."""
@@ -119,6 +121,22 @@ class UpsertKeys:
 
 
 @dataclass(frozen=True)
+class Expectation:
+    """What rows of a query are to be like.
+
+    Args:
+        name: For people; unique within the dataset.
+        condition: SQL over the query's columns; a row keeps to it where it is true, not where it
+            is false or NULL.
+        action: What happens with rows that break it.
+    """
+
+    name: str
+    condition: str
+    action: ExpectationAction
+
+
+@dataclass(frozen=True)
 class Declaration:
     """One declared dataset.
 
@@ -139,6 +157,7 @@ class Declaration:
         upsert: Keys of an upsert, else None.
         target: Streaming table that an append flow fills, else None.
         schema_drift: Which changes of its columns a table takes.
+        expectations: What its query's rows are to be like, in the order of the text.
         location: Where it was declared.
     """
 
@@ -158,4 +177,5 @@ class Declaration:
     upsert: UpsertKeys | None = None
     target: str | None = None
     schema_drift: SchemaDrift = "evolve"
+    expectations: tuple[Expectation, ...] = ()
     location: SourceLocation | None = None

@@ -6,7 +6,7 @@ from typing import overload
 from typing_extensions import Unpack
 
 from delta_pipelines.declarations import Declaration, Decorator, F, G, Kind, Query, UpsertKeys
-from delta_pipelines.errors import DeclarationError
+from delta_pipelines.errors import DeclarationError, Problem
 from delta_pipelines.options import (
     FlowOptions,
     InputOption,
@@ -17,19 +17,26 @@ from delta_pipelines.options import (
     checked_declaration,
     located,
 )
+from delta_pipelines.quality.declaring import DeclaresExpectations
 from delta_pipelines.source_location import location_of_caller, location_of_function
 
 
-class DeclaresDatasets:
+class DeclaresDatasets(DeclaresExpectations):
     """Records declarations in order; `Pipeline` plans and runs them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._declarations: list[Declaration] = []
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:
         """Everything declared so far, in order."""
-        return tuple(self._declarations)
+        return tuple(map(self._with_expectations, self._declarations))
+
+    @property
+    def misplaced(self) -> list[Problem]:
+        """What was declared of functions that are no dataset's, as problems."""
+        return self._without_dataset(self._declarations)
 
     @overload
     def materialized_view(self, name: F) -> F: ...

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from delta_pipelines.flows.results import DatasetResult, RunResult
+    from delta_pipelines.quality.results import ExpectationResult
     from delta_pipelines.source_location import SourceLocation
 
 
@@ -117,7 +118,23 @@ class SchemaChangeError(DatasetError):
 
 
 class ExpectationError(DatasetError):
-    """Rows broke an expectation that was declared to fail the refresh."""
+    """Rows broke an expectation that was declared to fail the refresh.
+
+    Args:
+        message: A full sentence.
+        dataset: Declared or qualified name of the dataset.
+        results: All of the dataset's expectations, with their counts.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        dataset: str | None = None,
+        results: "tuple[ExpectationResult, ...]" = (),
+    ) -> None:
+        self.results = results
+        super().__init__(message, dataset=dataset)
 
 
 class MergeError(DatasetError):

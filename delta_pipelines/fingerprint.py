@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import astuple
 
 from delta_pipelines.declarations import Batch, Declaration, Input, Query
 from delta_pipelines.reached_code import reached_code
@@ -30,6 +31,7 @@ def definition_hash(declaration: Declaration) -> str:
         "comment": declaration.comment,
         # A rotated password is no new definition, and its hash would stand in every commit.
         "spark_conf": {k: v for k, v in declaration.spark_conf.items() if not is_sensitive(k)},
+        "expectations": [astuple(expectation) for expectation in declaration.expectations],
         "upsert": [upsert.keys, upsert.sequence_by, upsert.deletes_when] if upsert else None,
     }
     text = json.dumps(parts, sort_keys=True, default=list)

@@ -164,6 +164,9 @@ class Redaction:
             changes=self.data(result.changes),
             inputs=self.data(result.inputs),
             notes=self.data(result.notes),
+            expectations=tuple(
+                replace(e, condition=self.text(e.condition)) for e in result.expectations
+            ),
         )
 
     def error(self, error: E) -> E:

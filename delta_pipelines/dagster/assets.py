@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from delta_pipelines.dagster.checks import check_specs
 from delta_pipelines.dagster.config import op_config_schema
 from delta_pipelines.dagster.specs import build_specs
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
@@ -24,8 +25,9 @@ def delta_pipeline_assets(
     """Make an asset of every table and persisted view of a pipeline.
 
     All of them are computed by one op, so that a run has one Spark session; any part of them can
-    be selected. The op's config is `full_refresh` (table names), `full_refresh_all`, `force` and,
-    where there are streams, `reset_checkpoints` (append flows or tables).
+    be selected. Their expectations are asset checks. The op's config is `full_refresh` (table
+    names), `full_refresh_all`, `force` and, where there are streams, `reset_checkpoints` (append
+    flows or tables).
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
@@ -60,6 +62,7 @@ def delta_pipeline_assets(
     return dg.multi_asset(
         name=op_name,
         specs=specs.assets,
+        check_specs=check_specs(specs.binding),
         can_subset=True,
         config_schema=op_config_schema(op_name, specs.binding.graph),
         pool=pool or op_name,

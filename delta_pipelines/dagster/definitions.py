@@ -11,6 +11,7 @@ from delta_pipelines.dagster.resource import DeltaPipelineResource
 from delta_pipelines.dagster.source_sensor import build_source_sensor
 from delta_pipelines.dagster.sources import build_source_observations
 from delta_pipelines.dagster.specs import build_specs
+from delta_pipelines.dagster.step import StepEvent
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
 from delta_pipelines.pipeline import Pipeline
 
@@ -78,7 +79,7 @@ def build_pipeline_definitions(
     )
     def pipeline_assets(
         context: dg.AssetExecutionContext,
-    ) -> "Iterator[dg.MaterializeResult[None]]":
+    ) -> "Iterator[StepEvent]":
         resource: DeltaPipelineResource = getattr(context.resources, resource_key)
         yield from resource.run(context)
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.log_forwarding import forwarded
 from delta_pipelines.dagster.session_start import start_aside
-from delta_pipelines.dagster.step import as_failure, run_step
+from delta_pipelines.dagster.step import StepEvent, as_failure, run_step
 from delta_pipelines.delta.sessions import settings_of
 from delta_pipelines.errors import PipelineError, SessionError
 from delta_pipelines.redaction import Redaction
@@ -79,15 +79,16 @@ class DeltaPipelineResource(LazyPySparkResource):
             self._spark_session = start_aside(self._build_session)
         return cast(SparkSession, self._spark_session)
 
-    def run(self, context: dg.AssetExecutionContext) -> "Iterator[dg.MaterializeResult[None]]":
+    def run(self, context: dg.AssetExecutionContext) -> "Iterator[StepEvent]":
         """Run what is selected of the pipeline that the running assets belong to.
 
         Args:
             context: Of a function decorated with `delta_pipeline_assets`.
 
         Yields:
-            One materialization per dataset, as soon as the dataset ends. A dataset that failed,
-            or was skipped because an input failed, has none.
+            One materialization per dataset, as soon as the dataset ends, with the results of its
+            checks. A dataset that failed, or was skipped because an input failed, has none; one
+            that its expectations refused has the checks' results.
 
         Raises:
             Failure: After everything that could run has run; holds a table of all results.

@@ -2,10 +2,12 @@
 
 from collections.abc import Generator
 from contextlib import closing
+from typing import TypeAlias
 
 import dagster as dg
 from pyspark.sql import SparkSession
 
+from delta_pipelines.dagster.checks import check_results
 from delta_pipelines.dagster.config import requested_refresh
 from delta_pipelines.dagster.earlier import earlier_attempts
 from delta_pipelines.dagster.metadata import (
@@ -20,6 +22,9 @@ from delta_pipelines.errors import PipelineError
 from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.graph.graph import Table
 
+StepEvent: TypeAlias = "dg.MaterializeResult[None] | dg.AssetCheckResult"
+"""What a step tells Dagster of a dataset."""
+
 
 def run_step(
     context: dg.AssetExecutionContext,
@@ -27,7 +32,7 @@ def run_step(
     *,
     max_concurrency: int,
     lease_timeout: float,
-) -> "Generator[dg.MaterializeResult[None], None, None]":
+) -> "Generator[StepEvent, None, None]":
     """Run the selected datasets of a step's pipeline.
 
     Closing the iterator, or an interrupt while it waits, cancels the Spark jobs that still run.
@@ -39,7 +44,8 @@ def run_step(
         lease_timeout: Seconds that a dataset waits at most for another run that works on it.
 
     Yields:
-        One materialization per dataset that is as it should be, as soon as it is.
+        One materialization per dataset that is as it should be, as soon as it is, with the results
+        of its checks; of a dataset that its expectations refused only these.
 
     Raises:
         Failure: Datasets failed or were skipped; holds a table of all results.
@@ -77,8 +83,11 @@ def run_step(
         for result in running:
             results.append(result)
             _log(context, result)
+            checks = list(check_results(binding, result, set(context.selected_asset_check_keys)))
             if result.status in ("completed", "unchanged"):
-                yield _materialization(context, binding, result)
+                yield _materialization(context, binding, result, checks)
+            else:
+                yield from checks
     context.log.info(f"{summary(binding.pipeline.name, results)}\n\n{results_table(results)}")
     failed = failure(binding.pipeline.name, results)
     if failed is not None:
@@ -91,7 +100,10 @@ def as_failure(error: PipelineError) -> dg.Failure:
 
 
 def _materialization(
-    context: dg.AssetExecutionContext, binding: PipelineBinding, result: DatasetResult
+    context: dg.AssetExecutionContext,
+    binding: PipelineBinding,
+    result: DatasetResult,
+    checks: list[dg.AssetCheckResult],
 ) -> "dg.MaterializeResult[None]":
     dataset = binding.graph[result.identifier]
     upsert = dataset.declaration.upsert if isinstance(dataset, Table) else None
@@ -104,6 +116,7 @@ def _materialization(
         asset_key=binding.key_of(result.identifier),
         metadata=metadata,
         data_version=data_version(result),
+        check_results=checks,
     )
 
 

@@ -33,6 +33,8 @@ from delta_pipelines.planning.decision import TableDecision, decide, definition_
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
 from delta_pipelines.planning.view_definition import is_published, published_sql
+from delta_pipelines.quality.results import told
+from delta_pipelines.quality.watch import Watch
 from delta_pipelines.steps import Step, reached
 
 if TYPE_CHECKING:
@@ -233,7 +235,7 @@ class DatasetManager:
                 decision = decide(
                     table, transaction.base, planned.definition, is_full_refresh=is_full_refresh
                 )
-            write = partial(write_batch, table, flows[0], context)
+            write = partial(write_batch, table, context)
             run = StreamRun(self._spark, table, flows, planned, context, write)
             return run.run(transaction, decision)
 
@@ -248,9 +250,13 @@ class DatasetManager:
         planned = context.planned(table.identifier)
         if planned.definition is not None:
             transaction.define(planned.definition)
-        transaction.replace(rows)
-        commit = transaction.commit(user_metadata=context.user_metadata(flow))
-        return written(self._spark, table, commit, planned, context, notes=_notes(transaction))
+        watch = Watch(rows, flow.declaration.expectations)
+        transaction.replace(watch.rows)
+        expectations = watch.results(table.name)
+        metadata = {**context.user_metadata(flow), **told(expectations)}
+        commit = transaction.commit(user_metadata=metadata)
+        outcome = written(self._spark, table, commit, planned, context, notes=_notes(transaction))
+        return dataclasses.replace(outcome, expectations=expectations)
 
 
 def written(

@@ -10,7 +10,13 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.delta.sessions import cancel_tag, job_tag
-from delta_pipelines.errors import DatasetError, PipelineError, PipelineRunError, PlanError
+from delta_pipelines.errors import (
+    DatasetError,
+    ExpectationError,
+    PipelineError,
+    PipelineRunError,
+    PlanError,
+)
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.lease import LEASE_TIMEOUT, LeaseTimeoutError, lease_on
 from delta_pipelines.flows.outcome import Outcome
@@ -19,6 +25,7 @@ from delta_pipelines.flows.unchanged import leave_as_planned
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.plan import DatasetPlan, Plan
+from delta_pipelines.quality.results import ExpectationResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -218,10 +225,11 @@ class Execution:
             facts=outcome.facts,
             changes=planned.changes,
             inputs=self._inputs(planned.identifier),
-            notes=(*planned.notes, *outcome.notes),
+            notes=(*planned.notes, *outcome.notes, *_broken(outcome.expectations)),
             reset_blocked=planned.identifier in self._plan.blocked,
             attempts=attempts,
             merge=outcome.merge,
+            expectations=outcome.expectations,
         )
 
     def _inputs(self, identifier: Identifier) -> dict[str, int | None]:
@@ -289,4 +297,9 @@ def _result(
         error=error,
         seconds=seconds,
         attempts=attempts,
+        expectations=error.results if isinstance(error, ExpectationError) else (),
     )
+
+
+def _broken(expectations: tuple[ExpectationResult, ...]) -> list[str]:
+    return [str(expectation) for expectation in expectations if not expectation.passed]

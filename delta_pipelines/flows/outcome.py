@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from delta_pipelines.flows.results import Action, Status, TableFacts
 from delta_pipelines.merge.result import MergeResult
+from delta_pipelines.quality.results import ExpectationResult
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Outcome:
         metrics: Counts by Delta's own names.
         notes: What else the user should know.
         merge: What an upsert's merge did; None when nothing was merged.
+        expectations: How many rows broke each of the dataset's expectations.
     """
 
     status: Status
@@ -32,3 +34,4 @@ class Outcome:
     metrics: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     merge: MergeResult | None = None
+    expectations: tuple[ExpectationResult, ...] = ()

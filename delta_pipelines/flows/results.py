@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.merge.result import MergeResult
+from delta_pipelines.quality.results import ExpectationResult
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -58,6 +59,8 @@ class DatasetResult:
         reset_blocked: True when `pipelines.reset.allowed` turned a full refresh into a refresh.
         attempts: How often it was tried; more than 1 after a conflict or another transient error.
         merge: What an upsert's merge did, its executor among it; None when nothing was merged.
+        expectations: How many rows broke each expectation, in the order of the declaration; empty
+            when none is declared or no row was looked at.
     """
 
     name: str
@@ -78,6 +81,7 @@ class DatasetResult:
     reset_blocked: bool = False
     attempts: int = 1
     merge: MergeResult | None = None
+    expectations: tuple[ExpectationResult, ...] = ()
 
 
 class DatasetResults(Mapping[str, DatasetResult]):

@@ -13,6 +13,8 @@ from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines.planning.decision import TableDecision, definition_of
+from delta_pipelines.quality.results import ExpectationResult, told
+from delta_pipelines.quality.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,38 +45,44 @@ class BatchResult:
         version: Its commit; None when it changed nothing.
         metrics: Counts by Delta's own names.
         merge: How it was merged; None when it was appended.
+        expectations: How many of its rows broke each of the flow's expectations.
     """
 
     version: int | None
     metrics: Mapping[str, int]
     merge: MergeResult | None = None
+    expectations: tuple[ExpectationResult, ...] = ()
 
 
 def append_batch(
-    rows: "DataFrame", table: Table, mark: BatchMark, metadata: dict[str, object]
+    rows: "DataFrame", table: Table, flow: Flow, mark: BatchMark, metadata: dict[str, object]
 ) -> BatchResult:
     """Append one micro-batch in one commit, unless the table has it already.
 
     Args:
         rows: The batch.
         table: The streaming table.
+        flow: The flow that the batch is of.
         mark: The batch's mark.
         metadata: The commit's user metadata.
 
     Raises:
         DatasetError: Another run refreshed the table fully meanwhile, or the write failed.
+        ExpectationError: Rows break an expectation that fails the refresh.
     """
     transaction = begin(rows.sparkSession, table.identifier)
     check_epoch(transaction.base, table, mark)
     last = transaction.remembered(mark.application)
     if last is not None and last >= mark.number:
         return BatchResult(None, {})
-    transaction.append(rows)
+    watch = Watch(rows, flow.declaration.expectations)
+    transaction.append(watch.rows)
+    expectations = watch.results(table.name)
     if transaction.output_rows == 0:
-        return BatchResult(None, {})
+        return BatchResult(None, {}, expectations=expectations)
     transaction.remember(mark.application, mark.number)
-    commit = transaction.commit(user_metadata=metadata)
-    return BatchResult(commit.version, commit.metrics)
+    commit = transaction.commit(user_metadata={**metadata, **told(expectations)})
+    return BatchResult(commit.version, commit.metrics, expectations=expectations)
 
 
 def check_epoch(base: TableState | None, table: Table, mark: BatchMark) -> None:
@@ -140,14 +148,15 @@ def merge_batch(
         session.conf.unset(_MERGE_APPLICATION)
         session.conf.unset(_MERGE_NUMBER)
     changed = outcome.status == "completed"
-    return BatchResult(outcome.version if changed else None, outcome.metrics, outcome.merge)
+    version = outcome.version if changed else None
+    return BatchResult(version, outcome.metrics, outcome.merge, outcome.expectations)
 
 
 def write_batch(
     table: Table,
-    flow: Flow,
     context: UpdateContext,
     rows: "DataFrame",
+    flow: Flow,
     mark: BatchMark,
     metadata: dict[str, object],
 ) -> BatchResult:
@@ -155,12 +164,12 @@ def write_batch(
 
     Args:
         table: The target.
-        flow: Its flow; of several the first.
         context: The update.
         rows: The batch.
+        flow: The flow that it is of.
         mark: The batch's mark.
         metadata: The commit's user metadata.
     """
     if table.is_streaming_table:
-        return append_batch(rows, table, mark, metadata)
+        return append_batch(rows, table, flow, mark, metadata)
     return merge_batch(rows, table, flow, context, mark, metadata)

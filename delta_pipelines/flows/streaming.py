@@ -43,6 +43,7 @@ from delta_pipelines.planning.decision import TableDecision, definition_of
 from delta_pipelines.planning.flow_definition import fits, flow_definition
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.stream_plans import NOTHING_NEW
+from delta_pipelines.quality.results import ExpectationResult, added
 from delta_pipelines.steps import Step, reached
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ POLL_SECONDS = 0.05
 MAX_RESTARTS = 10
 """How often one refresh follows a source whose columns change while it is read."""
 
-Write = Callable[["DataFrame", BatchMark, dict[str, object]], BatchResult]
-"""Writes one micro-batch: its rows, its mark, and the commit's user metadata."""
+Write = Callable[["DataFrame", Flow, BatchMark, dict[str, object]], BatchResult]
+"""Writes one micro-batch: its rows, its flow, its mark, and the commit's user metadata."""
 
 
 class StreamRun:
@@ -91,6 +92,7 @@ class StreamRun:
         self._batches = 0
         self._metrics: dict[str, int] = {}
         self._merged: MergeResult | None = None
+        self._expectations: tuple[ExpectationResult, ...] = ()
 
     def run(self, transaction: Transaction, decision: TableDecision) -> Outcome:
         """Refresh the table.
@@ -204,8 +206,9 @@ class StreamRun:
             "batch": mark.number,
             "checkpoint": self._checkpoints[flow.name.lower()].id,
         }
-        done = self._write(rows, mark, metadata)
+        done = self._write(rows, flow, mark, metadata)
         self._batches += 1
+        self._expectations = added(self._expectations, done.expectations)
         for metric, count in done.metrics.items():
             self._metrics[metric] = self._metrics.get(metric, 0) + count
         if done.version is not None:
@@ -261,6 +264,7 @@ class StreamRun:
                 facts=facts,
                 version=state.version,
                 metrics=self._metrics,
+                expectations=self._expectations,
             )
         planned = self._planned
         # Rows may have come since the plan found none.
@@ -273,6 +277,7 @@ class StreamRun:
             version=version,
             metrics={**self._metrics, "numBatches": self._batches},
             merge=self._merged,
+            expectations=self._expectations,
         )
 
 

@@ -8,6 +8,7 @@ There are three ways to write, and each is one commit:
   properties or comments, so the touched files are written anew by our own transaction.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -31,6 +32,8 @@ from delta_pipelines.merge.keys import key_problems, newest_per_key
 from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.tracing import found_in_place
+from delta_pipelines.quality.results import told
+from delta_pipelines.quality.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,15 +89,21 @@ class UpsertRun:
 
         Raises:
             DatasetError: NULL or ambiguous keys, with samples; nothing is written.
+            ExpectationError: Rows break an expectation that fails the refresh.
         """
-        with checkpointed(self._marked(rows)) as source:
+        watch = Watch(rows, self._flow.declaration.expectations)
+        with checkpointed(self._marked(watch.rows)) as source:
+            expectations = watch.results(self._table.name)
+            self._metadata = {**self._metadata, **told(expectations)}
             self._check_keys(source)
             newest = newest_per_key(source, self._keys, self._sequence_column)
             if decision.create or decision.wipe:
-                return self._replace(newest, transaction)
-            if decision.alter:
-                return self._rewrite(newest, transaction)
-            return self._merge(newest, transaction)
+                outcome = self._replace(newest, transaction)
+            elif decision.alter:
+                outcome = self._rewrite(newest, transaction)
+            else:
+                outcome = self._merge(newest, transaction)
+        return replace(outcome, expectations=expectations)
 
     @property
     def _sequence_column(self) -> str | None:

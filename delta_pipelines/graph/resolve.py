@@ -36,7 +36,7 @@ def resolve(pipeline: "Pipeline") -> Graph:
     Raises:
         DeclarationError: With every problem; see `Pipeline.graph`.
     """
-    problems = _pipeline_problems(pipeline)
+    problems = [*_pipeline_problems(pipeline), *pipeline.misplaced]
     datasets: dict[Identifier, Dataset] = {}
     named: dict[str, Identifier] = {}
     append_flows = []

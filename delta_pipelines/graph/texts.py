@@ -54,6 +54,7 @@ def _texts(declaration: Declaration) -> Iterator[tuple[str, str]]:
         ("key", upsert.keys if upsert else ()),
         ("partition column", declaration.partition_cols),
         ("cluster column", declaration.cluster_by),
+        ("expectation", [t for e in declaration.expectations for t in (e.name, e.condition)]),
         ("owner", declaration.owners),
         ("tag", [*declaration.tags, *declaration.tags.values()]),
         ("property", [*declaration.table_properties, *declaration.table_properties.values()]),

@@ -9,6 +9,7 @@ from delta_pipelines.graph.order import Edges
 from delta_pipelines.graph.properties import property_problems
 from delta_pipelines.graph.texts import text_problems
 from delta_pipelines.identifiers import Identifier, name_problem
+from delta_pipelines.quality.validate import expectation_problems
 from delta_pipelines.redaction import is_credential
 
 RESERVED_NAMES = {"spark": "a parameter `spark` is the session, so nothing could read it"}
@@ -26,6 +27,7 @@ def declaration_problems(declaration: Declaration) -> list[Problem]:
     texts = [*_name_problems(declaration), *_layout_problems(declaration)]
     texts += property_problems(declaration.table_properties)
     texts += text_problems(declaration)
+    texts += expectation_problems(declaration)
     if declaration.comment is not None and is_credential("", declaration.comment):
         texts.append("the comment holds an address with a password, for every reader; take it out.")
     if declaration.upsert is not None:

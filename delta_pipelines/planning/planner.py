@@ -21,6 +21,7 @@ from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.binding import Binder
 from delta_pipelines.planning.definition import layout_change
+from delta_pipelines.planning.expressions import check_expectations, check_upsert_expressions
 from delta_pipelines.planning.flow_definition import flow_definition, flows_schema
 from delta_pipelines.planning.inputs import advice, check_inputs_read, outside_inputs
 from delta_pipelines.planning.ownership import owner, property_changes
@@ -33,7 +34,6 @@ from delta_pipelines.planning.stream_plans import NOTHING_NEW, StreamPlans
 from delta_pipelines.planning.table_rules import rule_notes
 from delta_pipelines.planning.tables import Tables
 from delta_pipelines.planning.tracing import last_write, tables_behind, trace
-from delta_pipelines.planning.upsert_expressions import check_upsert_expressions
 from delta_pipelines.planning.view_definition import is_published, unnamed_columns, view_changes
 from delta_pipelines.redaction import Redaction
 from delta_pipelines.session import check_session
@@ -176,11 +176,13 @@ class _Planner:
     def _table(self, table: Table) -> DatasetPlan:
         base = self._tables.state(table.identifier)
         is_full = table.identifier in self._chosen.full
-        analysed = [self._analyse(flow) for flow in self._graph.flows_of(table.identifier)]
+        flows = self._graph.flows_of(table.identifier)
+        analysed = [self._analyse(flow) for flow in flows]
         frames = [one.frame for one in analysed]
         inputs = tuple(dict.fromkeys(i for one in analysed for i in one.inputs))
-        for frame in frames:
+        for flow, frame in zip(flows, frames, strict=True):
             check_upsert_expressions(table, frame)
+            check_expectations(flow, frame, table.name)
         schemas = [frame.schema for frame in frames]
         definition = flow_definition(
             table, base, schemas, is_full_refresh=is_full, pipeline=self._pipeline

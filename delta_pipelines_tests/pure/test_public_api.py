@@ -26,6 +26,7 @@ VALUES = [
     "Batch",
     "Changes",
     "DatasetResult",
+    "ExpectationResult",
     "Identifier",
     "MergeResult",
     "Pipeline",

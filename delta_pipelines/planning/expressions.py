@@ -1,0 +1,78 @@
+"""SQL expressions of a declaration, held against the query's columns while planning."""
+
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.spark_errors import explain
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.sequence import qualified
+from delta_pipelines.graph.graph import Flow, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+
+def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
+    """Refuse `sequence_by` and `deletes_when` that do not analyse; runs nothing.
+
+    Args:
+        table: An upsert; nothing is to be checked of another table.
+        frame: Its analysed query.
+
+    Raises:
+        DatasetError: Names the option, the expression and what is wrong with it.
+    """
+    upsert = table.declaration.upsert
+    if upsert is None:
+        return
+    for what, text in (
+        ("sequence_by", upsert.sequence_by),
+        ("deletes_when", upsert.deletes_when),
+    ):
+        if text is None:
+            continue
+        try:
+            qualified(text, "t")
+        except ValueError as error:
+            raise DatasetError(f"{what}: {error}", dataset=table.name) from error
+        given = _type_of(text, frame, what, table.name)
+        if what == "deletes_when":
+            _check_condition(given, text, what, table.name)
+
+
+def check_expectations(flow: Flow, frame: "DataFrame", dataset: str) -> None:
+    """Refuse conditions of expectations that do not analyse or are no booleans; runs nothing.
+
+    Args:
+        flow: A flow.
+        frame: Its analysed query.
+        dataset: The name of what it fills.
+
+    Raises:
+        DatasetError: Names the expectation, its condition and what is wrong with it.
+    """
+    for expectation in flow.declaration.expectations:
+        what = f"expectation {expectation.name!r}:"
+        given = _type_of(expectation.condition, frame, what, dataset)
+        _check_condition(given, expectation.condition, what, dataset)
+
+
+def _type_of(text: str, frame: "DataFrame", what: str, dataset: str) -> "DataType":
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    try:
+        return frame.select(F.expr(text)).schema.fields[0].dataType
+    except PySparkException as error:
+        told = str(explain(error, "")).removeprefix(": ")
+        raise DatasetError(f"{what} {text!r}: {told}", dataset=dataset) from error
+
+
+def _check_condition(given: "DataType", text: str, what: str, dataset: str) -> None:
+    from pyspark.sql.types import BooleanType
+
+    if not isinstance(given, BooleanType):
+        raise DatasetError(
+            f"{what} {text!r} is {given.simpleString()}, and a condition is a boolean.",
+            dataset=dataset,
+        )

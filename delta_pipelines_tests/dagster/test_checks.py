@@ -1,0 +1,94 @@
+"""Expectations as Dagster's asset checks."""
+
+import dagster as dg
+import pytest
+
+from delta_pipelines.dagster import build_pipeline_definitions
+from delta_pipelines.pipeline import Pipeline
+from delta_pipelines_tests.dagster.running import materialize
+
+
+@pytest.fixture
+def watched(schema):
+    """t -> after; `watched.rows` are what t gives."""
+    watched = Pipeline("watched", schema=schema)
+    watched.rows = [(1, 10), (2, -20), (None, 5)]
+
+    @watched.materialized_view
+    @watched.expect("plausible amount", "amount < 1000")
+    @watched.expect("plausible-amount", "amount > -1000")
+    @watched.expect_or_drop("has a key", "id IS NOT NULL")
+    @watched.expect_or_fail("no refunds?", "amount > -100")
+    def t(spark):
+        return spark.createDataFrame(watched.rows, "id INT, amount INT")
+
+    @watched.materialized_view
+    def after(t):
+        return t
+
+    return watched
+
+
+def evaluations(outcome):
+    return {
+        event.check_name: (event.passed, event.severity.value, event.metadata)
+        for event in outcome.result.get_asset_check_evaluations()
+    }
+
+
+def test_every_expectation_is_a_check_that_says_what_it_means(watched):
+    definitions = build_pipeline_definitions(watched, spark=None)
+    (assets,) = definitions.assets
+    specs = {spec.name: spec for spec in assets.check_specs}
+    assert list(specs) == ["plausible_amount", "plausible_amount_2", "has_a_key", "no_refunds"]
+    assert specs["has_a_key"].asset_key == dg.AssetKey([watched.schema, "t"])
+    assert specs["has_a_key"].description == (
+        "has a key: `id IS NOT NULL`. Rows that break it are left out and counted."
+    )
+
+
+def test_a_run_reports_the_counts_and_a_refused_refresh_its_reason(watched, lake, instance):
+    first = materialize(watched, lake, instance)
+    assert first.success
+    found = evaluations(first)
+    assert {name: passed for name, (passed, _, _) in found.items()} == {
+        "plausible_amount": True,
+        "plausible_amount_2": True,
+        "has_a_key": False,
+        "no_refunds": True,
+    }
+    _, severity, metadata = found["has_a_key"]
+    assert severity == "WARN"
+    assert metadata["delta_pipelines/broken"].value == 1
+    assert metadata["delta_pipelines/rows"].value == 3
+    assert "break 'has a key'" in first["t"]["delta_pipelines/notes"]
+    assert first["t"]["dagster/row_count"] == 2
+
+    watched.rows.append((4, -400))
+    second = materialize(watched, lake, instance)
+    assert not second.success
+    assert second.names == []
+    passed, severity, metadata = evaluations(second)["no_refunds"]
+    assert (passed, severity) == (False, "ERROR")
+    assert metadata["delta_pipelines/broken"].value == 1
+    assert "1 of 4 rows break 'no refunds?'" in second.failure.description
+
+
+def test_a_job_of_the_pipeline_reports_them_too(watched, lake, instance):
+    definitions = build_pipeline_definitions(watched, spark=lake)
+    job = definitions.resolve_job_def("watched_refresh")
+    result = job.execute_in_process(instance=instance, resources=definitions.resources)
+    assert result.success
+    assert len(result.get_asset_check_evaluations()) == 4
+
+
+def test_what_was_left_alone_reports_no_check(watched, lake, instance):
+    @watched.materialized_view
+    @watched.expect("any", "true")
+    def constant(spark):
+        return spark.range(3)
+
+    assert "any" in evaluations(materialize(watched, lake, instance))
+    again = materialize(watched, lake, instance, select=["constant"])
+    assert again["constant"]["delta_pipelines/refresh"] == "unchanged"
+    assert evaluations(again) == {}
