@@ -44,7 +44,8 @@ def _names(code: CodeType, package: str) -> Iterator[str]:
         if part is not code:
             yield from _names(part, package)
         elif _IMPORT in code.co_code[::2]:
-            steps = list(dis.get_instructions(code))
+            # Of a module with many constants an operand takes several instructions.
+            steps = [s for s in dis.get_instructions(code) if s.opname != "EXTENDED_ARG"]
             for index, step in enumerate(steps):
                 if step.opname == "IMPORT_NAME":
                     level, items = steps[index - 2].argval, steps[index - 1].argval

@@ -77,8 +77,9 @@ def write_archive() -> Path:
     check_java()
     path = archive_path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)  # a JVM that uses an archive writes none
-    fresh = path.with_suffix(f".{os.getpid()}")
+    fresh, aside = (path.with_suffix(f".{os.getpid()}{end}") for end in ("", ".old"))
+    if path.is_file():
+        path.replace(aside)  # a JVM that uses an archive writes none
     try:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-m", "delta_pipelines.warm_up", folder, str(fresh)]
@@ -98,6 +99,9 @@ def write_archive() -> Path:
         ) from error
     finally:
         fresh.unlink(missing_ok=True)
+        if aside.is_file() and not path.is_file():
+            aside.replace(path)
+        aside.unlink(missing_ok=True)
     return path
 
 

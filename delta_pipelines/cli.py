@@ -259,8 +259,12 @@ def _file(where: str) -> Path:
 
 
 class _WithoutCredentials(logging.Formatter):
+    def __init__(self) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+        self._known = Redaction.of(os.environ)
+
     def format(self, record: logging.LogRecord) -> str:
-        return Redaction.of(os.environ).text(super().format(record))
+        return self._known.text(super().format(record))
 
 
 def _loaded(path: Path) -> ModuleType:

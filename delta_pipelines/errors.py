@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 class PipelineError(Exception):
-    """Root of every error that this package raises."""
+    """Root of every error that this package raises.
+
+    The attribute `transient` is true when running it again can help (a conflict, a lost block).
+    """
+
+    transient: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,8 @@ class DatasetError(PipelineError):
         dataset: Declared or qualified name of the dataset.
         transient: True when running it again can help (a conflict, a lost block).
 
-    The attribute `location` is where the dataset was declared, once that is known.
+    The attribute `location` is where the dataset was declared, once that is known; `message` is the
+    sentence alone, and `detail` has the place but not the dataset's name.
     """
 
     def __init__(
@@ -106,11 +112,67 @@ class DatasetError(PipelineError):
         self.dataset = dataset
         self.transient = transient
         self.location: SourceLocation | None = None
-        super().__init__(f"{dataset}: {message}" if dataset else message)
+        super().__init__(message)
+
+    @property
+    def message(self) -> str:
+        """The sentence alone."""
+        return str(self.args[0])
+
+    @property
+    def detail(self) -> str:
+        """The sentence and where the dataset was declared, for a reader who knows which it is."""
+        return f"{self.message} [{self.location}]" if self.location else self.message
 
     def __str__(self) -> str:
-        text = super().__str__()
-        return f"{text} [{self.location}]" if self.location else text
+        return f"{self.dataset}: {self.detail}" if self.dataset else self.detail
+
+
+def detail(error: Exception | None) -> str:
+    """What an error says to a reader who knows which dataset it is about.
+
+    Args:
+        error: Of any kind; None says nothing.
+
+    Example:
+        >>> detail(DatasetError("its query failed.", dataset="flights"))
+        'its query failed.'
+    """
+    if isinstance(error, DatasetError):
+        return error.detail
+    return "" if error is None else str(error)
+
+
+def problem_of(error: Exception, dataset: str, location: "SourceLocation | None") -> Problem:
+    """An error of one dataset, as one of a plan's problems.
+
+    Args:
+        error: Of any kind.
+        dataset: Declared name of the dataset.
+        location: Where it was declared.
+    """
+    if isinstance(error, DatasetError):
+        return Problem(error.message, dataset, error.location or location)
+    return Problem(str(error))
+
+
+def as_pipeline_error(
+    error: Exception, dataset: str, location: "SourceLocation | None"
+) -> PipelineError:
+    """Whatever happened to a dataset, as an error of this package that names its place.
+
+    Args:
+        error: Of any kind; one of ours stays itself.
+        dataset: Declared name of the dataset.
+        location: Where it was declared.
+    """
+    told = error
+    if not isinstance(told, PipelineError):
+        told = DatasetError(f"{type(error).__name__}: {error}", dataset=dataset)
+        told.__cause__ = error
+    if isinstance(told, DatasetError) and told.location is None:
+        told.location = location
+    return told
 
 
 class SchemaChangeError(DatasetError):
@@ -157,7 +219,7 @@ class PipelineRunError(PipelineError):
         failed = [r for r in result.results.values() if r.status == "failed"]
         skipped = [r for r in result.results.values() if r.status == "skipped"]
         lines = [f"{len(failed)} of {len(result.results)} datasets failed, {len(skipped)} skipped:"]
-        lines += [f"  - {r.name} failed: {r.error}" for r in failed]
+        lines += [f"  - {r.name} failed: {detail(r.error)}" for r in failed]
         lines += [f"  - {r.name} skipped: {r.reason}" for r in skipped]
         super().__init__("\n".join(lines))
 

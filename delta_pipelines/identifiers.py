@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 
 _PART = re.compile(r"[A-Za-z0-9_]+")
+SESSION_CATALOG = "spark_catalog"
+"""Spark's name of the session's own catalog, which unqualified names are in."""
 MAX_PART_LENGTH = 128
 """Hive's metastore keeps table and schema names in VARCHAR(128)."""
 
@@ -32,6 +34,16 @@ class Identifier:
 
     def __str__(self) -> str:
         return ".".join(self.parts)
+
+    @property
+    def in_session_catalog(self) -> bool:
+        """True when the catalog is the session's own: by its name, or because none is named."""
+        return self.catalog in (None, SESSION_CATALOG)
+
+    @property
+    def plain(self) -> "Identifier":
+        """The same table, the session's own catalog unnamed: equal for equal tables."""
+        return Identifier(None, self.schema, self.name) if self.in_session_catalog else self
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -76,7 +76,9 @@ def reached_code(function: object) -> ReachedCode:
     except Exception as error:
         # Objects of users do anything when they are looked at.
         log.debug("cannot tell the code of %s", name, exc_info=True)
-        return ReachedCode(f"untold {type(error).__name__}", (name,))
+        code = getattr(function, "__code__", None)
+        own = code_text(code) if isinstance(code, types.CodeType) else ""
+        return ReachedCode(f"untold {type(error).__name__} {own}", (name,))
     return ReachedCode(text, tuple(dict.fromkeys(reader.unseen)))
 
 

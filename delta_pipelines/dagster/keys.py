@@ -8,9 +8,6 @@ from delta_pipelines.graph.graph import Flow, Graph, Table
 from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
 
-SESSION_CATALOG = "spark_catalog"
-"""The catalog of unqualified names; it is left out of asset keys."""
-
 
 def asset_key(identifier: Identifier) -> dg.AssetKey:
     """The default asset key of a dataset: `[schema, table]`, the catalog first if it has another.
@@ -22,7 +19,7 @@ def asset_key(identifier: Identifier) -> dg.AssetKey:
         >>> asset_key(Identifier(None, "aviation", "flights")).path
         ['aviation', 'flights']
     """
-    return dg.AssetKey([part for part in identifier.parts if part != SESSION_CATALOG])
+    return dg.AssetKey(identifier.plain.parts)
 
 
 def qualified_name(identifier: Identifier) -> str:
@@ -32,7 +29,7 @@ def qualified_name(identifier: Identifier) -> str:
         >>> qualified_name(Identifier("spark_catalog", "aviation", "flights"))
         'aviation.flights'
     """
-    return ".".join(asset_key(identifier).path)
+    return str(identifier.plain)
 
 
 def config_names(graph: Graph) -> Mapping[str, Table]:

@@ -1,23 +1,18 @@
 """A job that keeps a pipeline's tables healthy."""
 
-import os
 from collections.abc import Iterator
 
 import dagster as dg
 
-from delta_pipelines.dagster.log_forwarding import forwarded
+from delta_pipelines.dagster.guarded import guarded_session
 from delta_pipelines.dagster.metadata import MetadataEntry
-from delta_pipelines.dagster.resource import DeltaPipelineResource, flat_settings
+from delta_pipelines.dagster.resource import DeltaPipelineResource
 from delta_pipelines.dagster.specs import build_specs
-from delta_pipelines.dagster.step import as_failure
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
-from delta_pipelines.delta.sessions import settings_of
-from delta_pipelines.errors import PipelineError
 from delta_pipelines.maintenance.result import TableMaintenance
 from delta_pipelines.maintenance.run import Maintenance
 from delta_pipelines.maintenance.selection import tables_to_maintain
 from delta_pipelines.pipeline import Pipeline
-from delta_pipelines.redaction import Redaction
 
 
 def build_maintenance_job(
@@ -59,12 +54,8 @@ def build_maintenance_job(
         context: dg.OpExecutionContext,
     ) -> "Iterator[dg.AssetObservation | dg.Output[None]]":
         resource: DeltaPipelineResource = getattr(context.resources, resource_key)
-        known = Redaction.of(flat_settings(resource.spark_config), os.environ)
         failed: list[TableMaintenance] = []
-        try:
-            with forwarded(context.log, known.text):
-                spark = resource.spark_session
-            known = known.knowing(settings_of(spark))
+        with guarded_session(resource, context.log) as (spark, known):
             maintenance = Maintenance(
                 spark,
                 pipeline.name,
@@ -72,21 +63,18 @@ def build_maintenance_job(
                 run_id=context.run_id,
                 lease_timeout=resource.lease_timeout,
             )
-            with forwarded(context.log, known.text):
-                for told in maintenance.results():
-                    context.log.info(known.text(str(told)))
-                    if told.error is not None:
-                        failed.append(told)
-                    # Yielded, so that they stand even when a later table fails the run.
-                    yield dg.AssetObservation(
-                        specs.binding.key_of(told.identifier), metadata=dict(_metadata(told))
-                    )
-        except PipelineError as error:
-            raise as_failure(known.error(error)) from error
+            for result in maintenance.results():
+                context.log.info(known.text(str(result)))
+                if result.error is not None:
+                    failed.append(result)
+                # Yielded, so that they stand even when a later table fails the run.
+                yield dg.AssetObservation(
+                    specs.binding.key_of(result.identifier), metadata=dict(_metadata(result))
+                )
         if failed:
             raise dg.Failure(
                 known.text("\n".join(map(str, failed))),
-                allow_retries=all(getattr(told.error, "transient", False) for told in failed),
+                allow_retries=all(result.transient for result in failed),
             )
         yield dg.Output(None)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from delta_pipelines.dagster.metadata import refresh_word
+from delta_pipelines.errors import PipelineError, detail
 from delta_pipelines.flows.results import DatasetResult
 
 _HEADER = "| dataset | kind | status | action | reason | version | rows | seconds |"
@@ -67,13 +68,14 @@ def failure(pipeline: str, results: Sequence[DatasetResult]) -> dg.Failure | Non
             "skipped": len(skipped),
         },
         allow_retries=bool(failed)
-        and all(getattr(result.error, "transient", False) for result in failed),
+        and all(
+            isinstance(result.error, PipelineError) and result.error.transient for result in failed
+        ),
     )
 
 
 def _said(result: DatasetResult) -> str:
-    said = str(result.error) if result.error is not None else result.reason
-    return said.removeprefix(f"{result.name}: ").removeprefix(f"{result.identifier}: ")
+    return detail(result.error) if result.error is not None else result.reason
 
 
 def _row(result: DatasetResult) -> str:

@@ -1,6 +1,5 @@
 """`DeltaPipelineResource`: the Spark session of a run, and the verb that runs a pipeline in it."""
 
-import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any, cast
@@ -10,12 +9,10 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
 
-from delta_pipelines.dagster.log_forwarding import forwarded
+from delta_pipelines.dagster.guarded import guarded_session
 from delta_pipelines.dagster.session_start import start_aside
-from delta_pipelines.dagster.step import StepEvent, as_failure, run_step
-from delta_pipelines.delta.sessions import settings_of
-from delta_pipelines.errors import PipelineError, SessionError
-from delta_pipelines.redaction import Redaction
+from delta_pipelines.dagster.step import StepEvent, run_step
+from delta_pipelines.errors import SessionError
 from delta_pipelines.session import check_session, get_session
 
 
@@ -79,6 +76,11 @@ class DeltaPipelineResource(LazyPySparkResource):
             self._spark_session = start_aside(self._build_session)
         return cast(SparkSession, self._spark_session)
 
+    @property
+    def flat_config(self) -> dict[str, str]:
+        """`spark_config` as Spark takes it: dotted keys, values as text."""
+        return flat_settings(self.spark_config)
+
     def run(self, context: dg.AssetExecutionContext) -> "Iterator[StepEvent]":
         """Run what is selected of the pipeline that the running assets belong to.
 
@@ -93,22 +95,15 @@ class DeltaPipelineResource(LazyPySparkResource):
         Raises:
             Failure: After everything that could run has run; holds a table of all results.
         """
-        known = Redaction.of(flat_settings(self.spark_config), os.environ)
-        try:
-            with forwarded(context.log, known.text):
-                spark = self.spark_session
-            known = known.knowing(settings_of(spark))
-            with forwarded(context.log, known.text):
-                events = run_step(
-                    context,
-                    spark,
-                    max_concurrency=self.max_concurrency,
-                    lease_timeout=self.lease_timeout,
-                )
-                with closing(events) as running:
-                    yield from running
-        except PipelineError as error:
-            raise as_failure(known.error(error)) from error
+        with guarded_session(self, context.log) as (spark, _):
+            events = run_step(
+                context,
+                spark,
+                max_concurrency=self.max_concurrency,
+                lease_timeout=self.lease_timeout,
+            )
+            with closing(events) as running:
+                yield from running
 
     def get_resource_definition(self) -> dg.ResourceDefinition:  # type: ignore[override]
         """The definition that Dagster runs: values given in code are no run config."""
@@ -141,7 +136,7 @@ class DeltaPipelineResource(LazyPySparkResource):
             self.warehouse,
             catalog=self.catalog,
             app_name=self.app_name,
-            config=flat_settings(self.spark_config),
+            config=self.flat_config,
         )
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import dagster as dg
 
-from delta_pipelines.dagster.keys import SESSION_CATALOG
 from delta_pipelines.delta.log_files import LogPosition, local_table, newest_commit, rows_moved
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.session_config import warehouse_location
@@ -75,7 +74,7 @@ def look_at(
     recorded = _last_record(instance, key)
     uri = recorded.metadata.get("dagster/uri") if recorded else None
     places = [str(uri.value)] if uri is not None else []
-    if warehouse is not None and identifier.catalog in (None, SESSION_CATALOG):
+    if warehouse is not None and identifier.in_session_catalog:
         folder = "" if identifier.schema == "default" else f"/{identifier.schema}.db"
         places.append(f"{warehouse_location(warehouse)}{folder}/{identifier.name}")
     for place in places:

@@ -1,23 +1,21 @@
 """Observable assets for the tables that a pipeline reads and somebody else writes."""
 
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
 from pyspark.sql import SparkSession
 
+from delta_pipelines.dagster.guarded import guarded_session
 from delta_pipelines.dagster.metadata import MetadataEntry, column_schema
-from delta_pipelines.dagster.resource import DeltaPipelineResource, flat_settings
+from delta_pipelines.dagster.resource import DeltaPipelineResource
 from delta_pipelines.dagster.specs import build_specs
-from delta_pipelines.dagster.step import as_failure
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
 from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.errors import PipelineError
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.pipeline import Pipeline
-from delta_pipelines.redaction import Redaction
 
 
 def build_source_observations(
@@ -55,20 +53,18 @@ def build_source_observations(
 
     def observe_sources(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
         resource: DeltaPipelineResource = getattr(context.resources, resource_key)
-        known = Redaction.of(flat_settings(resource.spark_config), os.environ)
-        try:
-            spark = resource.spark_session
-        except PipelineError as error:
-            raise as_failure(known.error(error)) from error
-        problems = []
-        for spec in specs.sources:
-            if spec.key in context.selected_asset_keys:
-                try:
-                    yield observe_table(spark, spec.key, specs.binding.identifiers[spec.key])
-                except PipelineError as error:
-                    problems.append(str(known.error(error)))
-        if problems:
-            raise dg.Failure("\n".join(problems), allow_retries=False)
+        failed: list[PipelineError] = []
+        with guarded_session(resource, context.log) as (spark, known):
+            for spec in specs.sources:
+                if spec.key in context.selected_asset_keys:
+                    try:
+                        yield observe_table(spark, spec.key, specs.binding.identifiers[spec.key])
+                    except PipelineError as error:
+                        failed.append(known.error(error))
+        if failed:
+            raise dg.Failure(
+                "\n".join(map(str, failed)), allow_retries=all(error.transient for error in failed)
+            )
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)

@@ -18,7 +18,6 @@ from delta_pipelines.dagster.metadata import (
 from delta_pipelines.dagster.report import failure, result_line, results_table, summary
 from delta_pipelines.dagster.specs import PipelineBinding, binding_of, names_of
 from delta_pipelines.dagster.work import stored_checkpoints, work_of
-from delta_pipelines.errors import PipelineError
 from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.graph.graph import Table
 
@@ -92,11 +91,6 @@ def run_step(
     failed = failure(binding.pipeline.name, results)
     if failed is not None:
         raise failed from next((r.error for r in results if r.error is not None), None)
-
-
-def as_failure(error: PipelineError) -> dg.Failure:
-    """A Dagster failure that says what the error says, and is retried only if that can help."""
-    return dg.Failure(str(error), allow_retries=bool(getattr(error, "transient", False)))
 
 
 def _materialization(

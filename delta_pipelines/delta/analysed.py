@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, entries, is_a, items
 from delta_pipelines.delta.listing import listing
 from delta_pipelines.delta.relations import Relation, leaf_relation
-from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.sessions import active, setting
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _MAX_TEXT = 2**31 - 1
@@ -78,8 +78,7 @@ def analysed_plan(session: SparkSession, frame: DataFrame, mark: int) -> Analyse
         >>> analysed_plan(spark, spark.sql("SELECT rand() AS n"), mark).without_version
         ('it calls rand()',)
     """
-    session.conf.set("spark.sql.debug.maxToStringFields", str(_MAX_TEXT))
-    with active(session):
+    with setting(session, "spark.sql.debug.maxToStringFields", str(_MAX_TEXT)), active(session):
         plan: JavaObject = frame._jdf.queryExecution().analyzed()
         return _Reader(Jvm(session), plan, mark).read()
 

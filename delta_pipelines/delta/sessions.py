@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, is_classic
+from delta_pipelines.errors import SessionError
 
 _INTERRUPT = "spark.job.interruptOnCancel"
 
@@ -44,6 +45,37 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
     listed = str(spark._jsparkSession.sessionState().conf().getAllConfs().mkString(between))
     entries = (entry.partition(pair) for entry in listed.split(between))
     return {key.strip("("): value for key, _, value in entries if key}
+
+
+def is_on(spark: SparkSession, key: str, default: str) -> bool:
+    """A setting that is `true` or `false`, as Spark reads it: in any case.
+
+    Args:
+        spark: The session.
+        key: Name of the setting.
+        default: What it is when nobody set it.
+    """
+    return str(spark.conf.get(key, default)).strip().lower() == "true"
+
+
+def whole_number(spark: SparkSession, key: str, default: int) -> int:
+    """A setting that is a whole number.
+
+    Args:
+        spark: The session.
+        key: Name of the setting.
+        default: What it is when nobody set it.
+
+    Raises:
+        SessionError: It is something else.
+    """
+    text = str(spark.conf.get(key, str(default))).strip()
+    try:
+        return int(text)
+    except ValueError:
+        raise SessionError(
+            f"The setting {key} is {text!r}, and has to be a whole number."
+        ) from None
 
 
 @contextmanager

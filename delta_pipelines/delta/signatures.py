@@ -138,7 +138,7 @@ def unavailable(spark: SparkSession, identifier: Identifier) -> str | None:
     """
     if not is_classic(spark):
         return "Spark Connect gives no access to Delta's transactions."
-    if identifier.catalog not in (None, "spark_catalog"):
+    if not identifier.in_session_catalog:
         return f"{identifier.catalog} is not the session catalog."
     return check_signatures(spark)
 

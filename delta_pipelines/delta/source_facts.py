@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, items, optional
+from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.merge.source import SourceFacts
 
 _MERGE = "spark.databricks.delta.merge"
@@ -37,7 +38,7 @@ def gather_source_facts(spark: SparkSession, source: DataFrame) -> SourceFacts:
         deterministic=bool(delta.planIsDeterministic(plan, options)),
         ignores_unreadable_files=_ignores_unreadable_files(spark, plan),
         has_udf=bool(delta.planContainsUdf(plan)),
-        cached=_is_on(spark, f"{_MERGE}.materializeCachedSource", "true")
+        cached=is_on(spark, f"{_MERGE}.materializeCachedSource", "true")
         and bool(delta.planContainsCachedRelation(source._jdf)),
     )
 
@@ -94,9 +95,9 @@ def _delta_predicates(jvm: Jvm, plan: JavaObject) -> JavaObject:
 
 
 def _ignores_unreadable_files(spark: SparkSession, plan: JavaObject) -> bool:
-    if not _is_on(spark, f"{_MERGE}.forceSourceMaterializationWithUnreadableFilesConfig", "true"):
+    if not is_on(spark, f"{_MERGE}.forceSourceMaterializationWithUnreadableFilesConfig", "true"):
         return False
-    if any(_is_on(spark, f"spark.sql.files.{name}", "false") for name in _UNREADABLE):
+    if any(is_on(spark, f"spark.sql.files.{name}", "false") for name in _UNREADABLE):
         return True
     return any(
         optional(options.get(name)) == "true"
@@ -112,7 +113,3 @@ def _file_read_options(plan: JavaObject) -> Iterator[JavaObject]:
         relation = leaf.relation()
         if "HadoopFsRelation" in relation.getClass().getSimpleName():
             yield relation.options()
-
-
-def _is_on(spark: SparkSession, setting: str, default: str) -> bool:
-    return str(spark.conf.get(setting, default)).lower() == "true"

@@ -71,7 +71,9 @@ def _logged(spark: SparkSession, folder: str, batch: int) -> set[str] | None:
     Source of the rule: Spark's `CompactibleFileStreamLog`: every tenth file repeats all before it.
     """
     sizes = file_sizes(spark, folder)
-    found = {int(name.removesuffix(_COMPACT)): name for name in sizes}
+    # A process that was killed in the middle leaves a file that is no entry: `.2.<uuid>.tmp`.
+    stems = {name: name.removesuffix(_COMPACT) for name in sizes}
+    found = {int(stem): name for name, stem in stems.items() if stem.isdecimal()}
     compact = max((n for n, name in found.items() if name.endswith(_COMPACT)), default=0)
     names = [name for number, name in found.items() if number >= compact]
     if max(found, default=None) != batch or sum(sizes[n] for n in names) > MOST_LOG_BYTES:

@@ -13,9 +13,10 @@ from delta_pipelines.delta.sessions import cancel_tag, job_tag
 from delta_pipelines.errors import (
     DatasetError,
     ExpectationError,
-    PipelineError,
     PipelineRunError,
     PlanError,
+    as_pipeline_error,
+    detail,
 )
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.lease import LEASE_TIMEOUT, LeaseTimeoutError, lease_on
@@ -101,7 +102,9 @@ class Execution:
         self._spark = spark
         self._max_concurrency = max(1, max_concurrency)
         self._lease_timeout = lease_timeout
-        self._context = UpdateContext(plan, self.run_id, force=force, just_planned=just_planned)
+        self._context = UpdateContext(
+            plan, self.run_id, force=force or plan.force, just_planned=just_planned
+        )
         self._manager = DatasetManager(spark)
         self._tag = f"delta_pipelines-{self.run_id}"
         self._ended: dict[Identifier, DatasetResult] = {}
@@ -180,7 +183,8 @@ class Execution:
                         outcome = self._leased_refresh(planned)
         except Exception as error:  # noqa: BLE001 - whatever happened is this dataset's result
             seconds = time.monotonic() - started
-            told = _told(error, planned, self._plan)
+            location = self._plan.graph[planned.identifier].declaration.location
+            told = as_pipeline_error(error, planned.name, location)
             return _result(
                 planned, "failed", str(told), error=told, seconds=seconds, attempts=attempts
             )
@@ -258,24 +262,13 @@ def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
     root = bad[0]
     if root.status == "skipped":
         return f"its input {root.name} was skipped: {root.reason}"
-    told = str(root.error).removeprefix(f"{root.name}: ")
-    return f"its input {root.name} failed: {told}"
+    return f"its input {root.name} failed: {detail(root.error)}"
 
 
 def _is_transient(error: BaseException) -> bool:
     # A run that waited as long as it may does not wait again.
     waited = isinstance(error, LeaseTimeoutError)
     return isinstance(error, DatasetError) and error.transient and not waited
-
-
-def _told(error: Exception, planned: DatasetPlan, plan: Plan) -> Exception:
-    if not isinstance(error, PipelineError):
-        told = DatasetError(f"{type(error).__name__}: {error}", dataset=planned.name)
-        told.__cause__ = error
-        error = told
-    if isinstance(error, DatasetError) and error.location is None:
-        error.location = plan.graph[planned.identifier].declaration.location
-    return error
 
 
 def _result(

@@ -18,6 +18,7 @@ from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import read_pinned
 from delta_pipelines.delta.rows import conform
+from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.delta.table import Commit
 from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
@@ -237,6 +238,7 @@ class UpsertRun:
             target_alias="t",
             source_alias="s",
             schema_evolution=True,
+            case_sensitive=is_on(self._session, "spark.sql.caseSensitive", "false"),
         )
         return F.lit(False) if comparison.sql is None else F.expr(comparison.sql)
 

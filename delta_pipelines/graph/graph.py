@@ -87,12 +87,14 @@ class SqlReference:
     """Where a SQL text names an input, in characters.
 
     Args:
+        name: The name as written: the flow's input of that name.
         start: First character.
         end: One past the last character.
         identifier: The dataset.
         needs_alias: The name the text uses for it, when it gives no alias of its own.
     """
 
+    name: str
     start: int
     end: int
     identifier: Identifier

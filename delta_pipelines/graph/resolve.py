@@ -38,6 +38,7 @@ def resolve(pipeline: "Pipeline") -> Graph:
     """
     problems = [*_pipeline_problems(pipeline), *pipeline.misplaced]
     datasets: dict[Identifier, Dataset] = {}
+    plain: dict[Identifier, Identifier] = {}
     named: dict[str, Identifier] = {}
     append_flows = []
     for declaration in pipeline.declarations:
@@ -48,8 +49,9 @@ def resolve(pipeline: "Pipeline") -> Graph:
         identifier = _identifier(pipeline, declaration)
         if identifier is None:
             continue
-        if identifier in datasets:
-            first = datasets[identifier].declaration.location
+        known = plain.setdefault(identifier.plain, identifier)
+        if known in datasets:
+            first = datasets[known].declaration.location
             where = f" (first at {first})" if first else ""
             text = f"{identifier} is declared twice{where}; every dataset has one declaration."
             problems.append(Problem(text, declaration.name, declaration.location))
@@ -153,6 +155,7 @@ class _Resolver:
         self._datasets = datasets
         self._by_name: dict[str, Identifier] = {}
         self._by_last_part: dict[str, list[Identifier]] = {}
+        self._plain = {identifier.plain: identifier for identifier in datasets}
         for identifier, dataset in datasets.items():
             self._by_name[dataset.name.lower()] = identifier
             self._by_last_part.setdefault(identifier.name, []).append(identifier)
@@ -197,7 +200,7 @@ class _Resolver:
                 self._check_use(declaration, table)
                 inputs[table.name] = found
                 alias = None if table.alias else table.parts[-1]
-                references.append(SqlReference(table.start, table.end, found, alias))
+                references.append(SqlReference(table.name, table.start, table.end, found, alias))
         else:
             for parameter in self._parameters(declaration):
                 resolved = self._parameter_input(declaration, parameter)
@@ -337,7 +340,7 @@ class _Resolver:
         identifier = parse_identifier(
             name, catalog=self._pipeline.catalog, schema=self._pipeline.schema
         )
-        return identifier if identifier in self._datasets else None
+        return self._plain.get(identifier.plain)
 
     def _unknown(self, declaration: Declaration, text: str, name: str, more: str = "") -> None:
         known = [d.name for d in self._datasets.values() if d.declaration is not declaration]

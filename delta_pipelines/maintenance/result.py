@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from delta_pipelines.errors import PipelineError, detail
 from delta_pipelines.identifiers import Identifier
 
 Status = Literal["completed", "unchanged", "missing", "failed"]
@@ -40,10 +41,14 @@ class TableMaintenance:
     error: Exception | None = None
     seconds: float = 0.0
 
+    @property
+    def transient(self) -> bool:
+        """True when it failed in a way that running it again can help."""
+        return isinstance(self.error, PipelineError) and self.error.transient
+
     def __str__(self) -> str:
         if self.error is not None:
-            why = str(self.error).removeprefix(f"{self.name}: ")
-            return f"{self.name}: failed: {why.removeprefix(f'{self.identifier}: ')}"
+            return f"{self.name}: failed: {detail(self.error)}"
         if self.status == "missing":
             return f"{self.name}: does not exist yet"
         told = [] if self.files is None else [f"{self.files[0]} -> {self.files[1]} files"]

@@ -1,12 +1,11 @@
 """Maintenance of a pipeline's tables, one after the other, each under its lease."""
 
-import time
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.jvm import is_classic
-from delta_pipelines.errors import DatasetError, PipelineError, SessionError
+from delta_pipelines.errors import SessionError
 from delta_pipelines.flows.lease import LEASE_TIMEOUT
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.maintenance.result import MaintenanceResult, TableMaintenance
@@ -60,7 +59,6 @@ class Maintenance:
         return MaintenanceResult(self.run_id, {told.name: told for told in self.results()})
 
     def _result(self, table: Table) -> TableMaintenance:
-        started = time.monotonic()
         turn = TableTurn(
             self._spark,
             self._pipeline,
@@ -68,18 +66,4 @@ class Maintenance:
             run_id=self.run_id,
             lease_timeout=self._timeout,
         )
-        error: PipelineError
-        try:
-            return turn.take()
-        except PipelineError as told:
-            error = told
-        except Exception as cause:  # noqa: BLE001 - whatever happened is this table's result
-            error = DatasetError(f"{type(cause).__name__}: {cause}", dataset=table.name)
-            error.__cause__ = cause
-        return TableMaintenance(
-            table.name,
-            table.identifier,
-            "failed",
-            error=error,
-            seconds=time.monotonic() - started,
-        )
+        return turn.take()

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.upkeep import TableUpkeep
-from delta_pipelines.errors import DatasetError
+from delta_pipelines.errors import DatasetError, as_pipeline_error
 from delta_pipelines.flows.lease import LeaseTimeoutError, lease_on
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.maintenance.result import TableMaintenance
@@ -61,11 +62,7 @@ class TableTurn:
         self._note: str | None = None
 
     def take(self) -> TableMaintenance:
-        """Work on the table; after a transient failure go on with what failed.
-
-        Raises:
-            DatasetError: It failed, for good or too often.
-        """
+        """Work on the table; after a transient failure go on with what failed."""
         started = time.monotonic()
         retrying = Retrying(
             stop=stop_after_attempt(MAX_ATTEMPTS),
@@ -73,21 +70,30 @@ class TableTurn:
             retry=retry_if_exception(_is_transient),
             reraise=True,
         )
-        after = retrying(self._attempt)
         name, identifier = self._table.name, self._table.identifier
-        if self._before is None or after is None:
-            return TableMaintenance(name, identifier, "missing")
-        return TableMaintenance(
+        error, after = None, None
+        try:
+            after = retrying(self._attempt)
+        except Exception as cause:  # noqa: BLE001 - whatever happened is this table's result
+            error = as_pipeline_error(cause, name, None)
+        done = TableMaintenance(
             name,
             identifier,
-            "completed" if any(self._done.values()) else "unchanged",
-            after.version,
-            _both(self._before.files, after.files),
-            _both(self._before.size_bytes, after.size_bytes),
+            "failed" if error is not None else "missing",
             rewritten_files=self._done["optimize"] + self._done["purge"],
             deleted_files=self._done["vacuum"],
             note=self._note,
+            error=error,
             seconds=time.monotonic() - started,
+        )
+        if self._before is None or after is None:
+            return done
+        return replace(
+            done,
+            status="completed" if any(self._done.values()) else "unchanged",
+            version=after.version,
+            files=_both(self._before.files, after.files),
+            size_bytes=_both(self._before.size_bytes, after.size_bytes),
         )
 
     def _attempt(self) -> "TableState | None":

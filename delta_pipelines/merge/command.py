@@ -22,7 +22,7 @@ from delta_pipelines.delta.merge_members import missing_members
 from delta_pipelines.delta.merge_obstacles import obstacles as merge_obstacles
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_resolution import resolve_merge
-from delta_pipelines.delta.sessions import active, isolated_session, setting
+from delta_pipelines.delta.sessions import active, is_on, isolated_session, setting
 from delta_pipelines.delta.source_facts import equi_join_keys
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge.choice import ExecutorChoice, choose_executor
@@ -148,7 +148,7 @@ class MergeCommand:
             ) from exc
         except AmbiguousMatchError as exc:
             raise MergeError(
-                f"{exc.args[0]} {self._samples()}".rstrip(), dataset=spec.target
+                f"{exc.message} {self._samples()}".rstrip(), dataset=spec.target
             ) from exc
         commit = outcome.commit
         return MergeResult(
@@ -318,7 +318,7 @@ class MergeCommand:
         if rows.storageLevel != StorageLevel.NONE:
             # Spark would answer from the cache, which may be older than the table.
             return spec, "skip_unchanged has no effect: the table is cached"
-        case_sensitive = session.conf.get("spark.sql.caseSensitive", "false") == "true"
+        case_sensitive = is_on(session, "spark.sql.caseSensitive", "false")
         reduction = skip_unchanged(spec, rows, case_sensitive=case_sensitive)
         return reduction.spec, reduction.note
 

@@ -128,7 +128,7 @@ def merge_failure(exc: BaseException, target: str, *, attempts: int, hint: str =
 
 
 def _told(exc: BaseException) -> str:
-    return str(explain(_original(exc), "")).removeprefix(": ")
+    return explain(_original(exc), "").message
 
 
 def _original(exc: BaseException) -> BaseException:

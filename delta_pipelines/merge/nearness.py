@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_pipelines.delta.fixed_rows import is_hinted
+from delta_pipelines.delta.sessions import whole_number
 
 BROADCAST_BYTES = "spark.delta_pipelines.merge.broadcastBytes"
 """Setting: up to which size the engine has rows brought to all of the target's (128 MiB)."""
@@ -28,6 +29,6 @@ def near(spark: SparkSession, rows: DataFrame, count: int, columns: int | None =
     """
     if is_hinted(rows):
         return rows  # the user knows better
-    limit = int(str(spark.conf.get(BROADCAST_BYTES, str(_BROADCAST_BYTES))))
+    limit = whole_number(spark, BROADCAST_BYTES, _BROADCAST_BYTES)
     size = count * _VALUE_BYTES * (len(rows.columns) if columns is None else columns)
     return F.broadcast(rows) if size < limit else rows

@@ -26,6 +26,7 @@ from delta_pipelines.delta.jvm import Jvm
 from delta_pipelines.delta.merge_parts import PlannedClause, valued
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_transaction import FILE, ROW, Files, MergeTransaction
+from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.merge.equality import unchanged_values
 from delta_pipelines.merge.failures import SPARK_FAILURES, matches_lost, schema_moved
 from delta_pipelines.merge.injection import FEWEST_FILES, KnownKeys
@@ -387,7 +388,7 @@ class OwnMerge:
 
     def _laid_out(self, rows: DataFrame) -> DataFrame:
         partitions = self._plan.partition_columns
-        wanted = str(self._spark.conf.get(_REPARTITION, "true")).lower() == "true"
+        wanted = is_on(self._spark, _REPARTITION, "true")
         # An optimized write shuffles the rows by itself.
         if partitions and wanted and not self._plan.writes_optimized:
             return rows.repartition(*[F.col(f"`{name.replace('`', '``')}`") for name in partitions])

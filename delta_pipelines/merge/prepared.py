@@ -23,6 +23,7 @@ from delta_pipelines.delta.fixed_rows import (
 )
 from delta_pipelines.delta.numbered import numbered
 from delta_pipelines.delta.pinned import pinned
+from delta_pipelines.delta.sessions import is_on, whole_number
 from delta_pipelines.delta.source_facts import gather_source_facts
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge.failures import SPARK_FAILURES
@@ -201,7 +202,7 @@ class MergeSource:
         Raises:
             MergeError: Blocks were lost in every attempt; Delta's error class is in its message.
         """
-        attempts = int(str(self._spark.conf.get(MAX_ATTEMPTS, str(_ATTEMPTS))))
+        attempts = whole_number(self._spark, MAX_ATTEMPTS, _ATTEMPTS)
         self.attempt = 1
         while True:
             try:
@@ -267,7 +268,7 @@ class MergeSource:
         if facts is None:
             return True, MaterializeSourceReason.UNKNOWN
         mode = str(self._spark.conf.get(MODE, "auto"))
-        optimized = str(self._spark.conf.get(INSERT_ONLY, "true")).lower() == "true"
+        optimized = is_on(self._spark, INSERT_ONLY, "true")
         return should_materialize_source(mode, facts, insert_only and optimized)
 
     def _pinned(self, source: DataFrame, facts: SourceFacts | None) -> DataFrame | None:
@@ -318,8 +319,8 @@ class MergeSource:
 
     def _on_driver(self, query: DataFrame, count: int | None) -> FixedRows | None:
         """The rows on the driver; None when they are too many, as their `count` may tell before."""
-        rows = int(str(self._spark.conf.get(DRIVER_ROWS, str(_FEW_ROWS))))
-        size = int(str(self._spark.conf.get(DRIVER_BYTES, str(_FEW_BYTES))))
+        rows = whole_number(self._spark, DRIVER_ROWS, _FEW_ROWS)
+        size = whole_number(self._spark, DRIVER_BYTES, _FEW_BYTES)
         if rows <= 0 or not is_cheap(query) or (count is not None and count > rows):
             return None
         return rows_on_driver(self._spark, query, max_rows=rows, max_bytes=size)

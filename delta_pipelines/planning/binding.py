@@ -98,8 +98,7 @@ class Binder:
     def _sql(self, flow: Flow, sql: str) -> "DataFrame":
         replacements = []
         for reference in flow.references:
-            name = next(n for n, i in flow.inputs.items() if i == reference.identifier)
-            marker, frame = self._marked(flow, name, reference.identifier)
+            marker, frame = self._marked(flow, reference.name, reference.identifier)
             frame.createOrReplaceTempView(marker)
             alias = reference.needs_alias
             quoted = f" AS `{alias.replace('`', '``')}`" if alias else ""

@@ -64,7 +64,7 @@ def _type_of(text: str, frame: "DataFrame", what: str, dataset: str) -> "DataTyp
     try:
         return frame.select(F.expr(text)).schema.fields[0].dataType
     except PySparkException as error:
-        told = str(explain(error, "")).removeprefix(": ")
+        told = explain(error, dataset).message
         raise DatasetError(f"{what} {text!r}: {told}", dataset=dataset) from error
 
 

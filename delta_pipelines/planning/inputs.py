@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from delta_pipelines.delta.relations import Relation
 from delta_pipelines.errors import Problem, UndeclaredInputError
 from delta_pipelines.graph.graph import Flow
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.identifiers import SESSION_CATALOG, Identifier
 from delta_pipelines.planning.plan import InputVersion
 
 
@@ -77,4 +77,4 @@ def advice(outside: Sequence[InputVersion]) -> tuple[str, ...]:
 
 def _plain(name: str | None) -> str:
     """A table's name as identifiers are written, without the session catalog's own name."""
-    return (name or "").lower().replace("`", "").removeprefix("spark_catalog.")
+    return (name or "").lower().replace("`", "").removeprefix(f"{SESSION_CATALOG}.")

@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.table import TableState
-from delta_pipelines.errors import PipelineError, Problem
+from delta_pipelines.errors import PipelineError, Problem, problem_of
 from delta_pipelines.flows.results import Action
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier
@@ -173,6 +173,7 @@ class Plan:
         pins: The tables that stay as they are during the run, each at the version that is read.
         blocked: Tables whose full refresh `pipelines.reset.allowed` turned into a refresh.
         storage: Root folder of the checkpoints.
+        force: True when what a refresh would leave as it is is to be refreshed too.
         reset_checkpoints: Names, in lower case, of flows that read from the beginning.
         checkpoint_retention_days: Days after which a checkpoint that no longer counts is deleted.
         full: Tables that are refreshed fully.
@@ -186,6 +187,7 @@ class Plan:
     blocked: frozenset[Identifier] = frozenset()
     storage: str = ""
     reset_checkpoints: frozenset[str] = frozenset()
+    force: bool = False
     checkpoint_retention_days: float = 7.0
     full: frozenset[Identifier] = frozenset()
     redaction: Redaction = field(default_factory=Redaction, repr=False)
@@ -194,7 +196,7 @@ class Plan:
     def errors(self) -> tuple[Problem, ...]:
         """Why datasets cannot be planned; empty when the whole plan can run."""
         return tuple(
-            Problem(str(d.error), None, self.graph[d.identifier].declaration.location)
+            problem_of(d.error, d.name, self.graph[d.identifier].declaration.location)
             for d in self.datasets
             if d.error is not None and not d.skipped
         )

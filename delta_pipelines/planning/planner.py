@@ -14,7 +14,7 @@ from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.view import load_view
-from delta_pipelines.errors import DatasetError, PipelineError
+from delta_pipelines.errors import DatasetError, as_pipeline_error
 from delta_pipelines.flows.results import Action
 from delta_pipelines.graph.graph import Flow, Graph, Source, Table, View
 from delta_pipelines.identifiers import Identifier
@@ -137,6 +137,7 @@ class _Planner:
             storage=self._storage,
             checkpoint_retention_days=self._checkpoint_retention_days,
             reset_checkpoints=self._chosen.reset,
+            force=self._force,
             full=self._chosen.full,
             redaction=self._redaction,
         )
@@ -160,9 +161,8 @@ class _Planner:
                 if isinstance(dataset, Table):
                     return self._table(dataset)
                 return self._view(dataset)
-        except PipelineError as error:
-            if isinstance(error, DatasetError):
-                error.location = dataset.declaration.location
+        except Exception as cause:  # noqa: BLE001 - whatever happened concerns this dataset alone
+            error = as_pipeline_error(cause, dataset.name, dataset.declaration.location)
             error = self._redaction.error(error)
             return DatasetPlan(
                 name=dataset.name,

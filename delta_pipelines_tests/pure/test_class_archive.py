@@ -41,7 +41,7 @@ def test_sessions_use_it_only_when_it_is_there(tmp_path: Path) -> None:
     assert options.endswith(own)  # the user's come last and win
 
 
-def test_a_process_that_fails_leaves_no_archive(
+def test_a_process_that_fails_leaves_the_archive_that_was_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
 ) -> None:
     broken = tmp_path / "python"
@@ -51,5 +51,10 @@ def test_a_process_that_fails_leaves_no_archive(
     archive_path().parent.mkdir(parents=True)
     archive_path().write_text("an old one")
     with pytest.raises(SessionError, match=r"(?s)sessions start as before.*out of memory"):
+        write_archive()
+    assert list(cache.iterdir()) == [archive_path()]
+    assert archive_path().read_text() == "an old one"
+    archive_path().unlink()
+    with pytest.raises(SessionError, match="sessions start as before"):
         write_archive()
     assert list(cache.iterdir()) == []

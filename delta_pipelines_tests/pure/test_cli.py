@@ -1,5 +1,6 @@
 """The `delta-pipelines` command, as far as it needs no Java."""
 
+import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,3 +148,8 @@ def test_help_says_what_a_target_is() -> None:
     assert result.exit_code == 0
     for word in ("TARGET", "validate", "plan", "run", "history"):
         assert word in result.output
+
+
+def test_log_lines_name_their_level_and_where_they_come_from() -> None:
+    record = logging.LogRecord("delta_pipelines.merge", logging.WARNING, "", 0, "odd", (), None)
+    assert command._WithoutCredentials().format(record) == "WARNING delta_pipelines.merge: odd"

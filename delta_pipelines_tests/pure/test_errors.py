@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines.errors import Problem
+from delta_pipelines.errors import Problem, as_pipeline_error, problem_of
 from delta_pipelines.flows.results import DatasetResults
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.source_location import SourceLocation
@@ -67,6 +67,7 @@ def test_a_dataset_error_tells_the_dataset_and_where_it_was_declared() -> None:
     assert (error.dataset, error.transient, str(error)) == ("s.t", False, "s.t: it failed.")
     error.location = HERE
     assert str(error) == "s.t: it failed. [pipeline.py:7]"
+    assert (error.message, error.detail) == ("it failed.", "it failed. [pipeline.py:7]")
     assert str(dp.DatasetError("it failed.")) == "it failed."
     assert dp.MergeError("lost a block.", transient=True).transient
 
@@ -90,7 +91,7 @@ def test_a_run_error_lists_what_failed_and_what_was_skipped_and_holds_the_result
     assert error.results["s.bad"].status == "failed"
     assert str(error).splitlines() == [
         "1 of 3 datasets failed, 1 skipped:",
-        "  - bad failed: bad: no space.",
+        "  - bad failed: no space.",
         "  - after skipped: its input bad failed",
     ]
 
@@ -98,3 +99,15 @@ def test_a_run_error_lists_what_failed_and_what_was_skipped_and_holds_the_result
 def test_problems_are_values() -> None:
     assert Problem("x", "t", HERE) == Problem("x", "t", SourceLocation("pipeline.py", 7))
     assert pickle.loads(pickle.dumps(Problem("x", "t", HERE))) == Problem("x", "t", HERE)
+
+
+def test_any_exception_becomes_an_error_of_its_dataset_and_ours_stays_itself() -> None:
+    cause = KeyError("id")
+    error = as_pipeline_error(cause, "t", HERE)
+    assert str(error) == "t: KeyError: 'id' [pipeline.py:7]"
+    assert error.__cause__ is cause
+    assert not error.transient
+    ours = dp.MergeError("lost a block.", dataset="s.t", transient=True)
+    assert as_pipeline_error(ours, "t", HERE) is ours
+    assert ours.location == HERE
+    assert problem_of(ours, "t", None) == Problem("lost a block.", "t", HERE)

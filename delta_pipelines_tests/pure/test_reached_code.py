@@ -218,3 +218,28 @@ def test_two_hundred_functions_are_told_in_well_under_a_second(tmp_path, monkeyp
     for _ in range(200):
         reached_code(rows)
     assert time.process_time() - started < 1.0
+
+
+def test_a_module_of_many_constants_is_read_like_any_other(tmp_path, monkeypatch) -> None:
+    many = "".join(f"v{n} = {n}.5\n" for n in range(300))
+    body = f"def rows(spark):\n    {many.replace(chr(10), chr(10) + '    ')}"
+    files = {
+        "__init__.py": "",
+        "pipeline.py": f"{body}from PACKAGE.late import a, b\n    return a(spark)\n",
+        "late.py": "def a(frame):\n    return frame.limit(1)\nb = 1\n",
+    }
+    before = reached_code(package(tmp_path, monkeypatch, files=files).rows)
+    change = ("late.py", "limit(1)", "limit(2)")
+    after = reached_code(package(tmp_path, monkeypatch, [change], files=files).rows)
+    assert "untold" not in before.text
+    assert before.text != after.text
+
+
+def test_code_that_cannot_be_told_counts_by_its_own_instructions(monkeypatch) -> None:
+    def fail(*_):
+        raise TypeError("odd")
+
+    monkeypatch.setattr("delta_pipelines.reached_code.OwnCode.around", fail)
+    one, two = (reached_code(f) for f in (lambda spark: spark.a, lambda spark: spark.b))
+    assert one.unseen == two.unseen == ("<lambda>",)
+    assert one.text != two.text

@@ -278,3 +278,17 @@ def test_only_tables_are_maintained(spark, schema, name, error):
     pipeline.view("v", "SELECT * FROM orders")
     with pytest.raises(error):
         pipeline.maintain(spark, datasets=[name])
+
+
+def test_a_table_that_fails_later_tells_what_was_done_before(spark, schema, monkeypatch):
+    pipeline = grown(spark, schema, 3)
+
+    def vacuum(self):
+        raise OSError("disk gone")
+
+    monkeypatch.setattr(TableUpkeep, "vacuum", vacuum)
+    told = pipeline.maintain(spark, datasets=["orders"], raise_on_error=False).tables["orders"]
+    assert told.status == "failed"
+    assert told.rewritten_files >= 3
+    assert str(told) == "orders: failed: OSError: disk gone"
+    assert told.seconds > 0

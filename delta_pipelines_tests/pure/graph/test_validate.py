@@ -213,3 +213,19 @@ def test_a_mixture_of_problems_is_a_plain_declaration_error() -> None:
     with pytest.raises(dp.DeclarationError) as caught:
         p.graph()
     assert type(caught.value) is dp.DeclarationError
+
+
+def test_the_session_catalog_named_or_not_is_one_catalog() -> None:
+    p = pipeline()
+    numbers(p, "t")
+    p.materialized_view("spark_catalog.s.t", "SELECT 1")
+    with pytest.raises(dp.DeclarationError, match="declared twice"):
+        p.graph()
+
+
+def test_a_name_with_the_session_catalog_finds_a_dataset_without_it() -> None:
+    p = pipeline()
+    numbers(p, "t")
+    p.materialized_view("u", "SELECT * FROM spark_catalog.s.t")
+    graph = p.graph()
+    assert [str(i) for i in graph.inputs(graph.tables["u"].identifier)] == ["s.t"]

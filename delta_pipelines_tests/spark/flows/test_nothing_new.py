@@ -209,3 +209,15 @@ def test_a_checkpoint_that_is_lost_is_told_also_when_nothing_is_new(spark, schem
     [lines] = [r for r in pipeline.stream(pipeline.plan(spark), spark) if r.name == "lines"]
     assert lines.status == "failed"
     assert "is lost or older than the table" in str(lines.error)
+
+
+def test_what_a_killed_process_left_in_the_log_of_files_is_no_entry(spark, schema, folder):
+    pipeline = reading(schema, str(folder))
+    run_well(pipeline, spark)
+    log = checkpoint(spark, schema, pipeline) / "sources" / "0"
+    (log / ".1.0b5c7e4e-5e0d-4f6f-9f0a-2a1d2f1f3c55.tmp").write_text("v1\n")
+    (log / "draft").write_text("v1\n")
+    assert actions(pipeline, spark) == {"lines": "none", "how_many": "none"}
+    land(folder, 2)
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.lines") == [(1,), (2,)]

@@ -288,6 +288,10 @@ def test_a_plan_predicts_what_its_run_leaves_alone(spark, schema):
     assert f"{schema}.a changed (version 0 -> 2)" in results["b"].reason
     assert rows_of(spark, f"{schema}.b") == [(1,)]
 
+    # A plan made with force is run with it.
+    results = {r.name: r for r in pipeline.stream(forced, spark)}
+    assert {r.action for r in results.values()} == {"refresh"}
+
     # A plan made without force, run with it.
     results = {r.name: r for r in pipeline.stream(pipeline.plan(spark), spark, force=True)}
     assert {r.action for r in results.values()} == {"refresh"}

@@ -10,6 +10,7 @@ from delta_pipelines.delta import numbered as module
 from delta_pipelines.delta.numbered import numbered
 from delta_pipelines.delta.pinned import pinned
 from delta_pipelines.delta.sessions import setting
+from delta_pipelines.errors import SessionError
 from delta_pipelines.merge import merge_into, own, prepared
 from delta_pipelines.merge.prepared import DRIVER_ROWS, MODE
 from delta_pipelines.steps import Step
@@ -251,3 +252,12 @@ def test_what_cannot_be_held_is_copied(spark, tmp_path, table, monkeypatch):
     merge = merge_into(spark, path, spark.table(table), "t.id = s.id", executor="classic")
     result = merge.when_matched_update_all().execute()
     assert (result.executor, result.metrics["numTargetRowsUpdated"]) == ("classic", 40)
+
+
+@pytest.mark.parametrize("number", ["10k", "", "1.5"])
+def test_a_setting_that_is_no_whole_number_is_named(spark, table, number):
+    session = spark.newSession()
+    session.conf.set(DRIVER_ROWS, number)
+    merge = merge_into(session, table, session.range(1), "t.id = s.id").when_matched_delete()
+    with pytest.raises(SessionError, match=f"{DRIVER_ROWS} is '{number}'"):
+        merge.execute()

@@ -1,0 +1,61 @@
+"""What goes wrong with one dataset while planning concerns that one alone."""
+
+import delta_pipelines as dp
+from delta_pipelines.planning import planner
+from delta_pipelines_tests.pipelines import run, run_well, scratch
+
+
+def test_an_unexpected_error_is_its_datasets_own(spark, schema, monkeypatch):
+    pipeline = scratch(schema)
+    pipeline.materialized_view("odd", "SELECT 1 AS n")
+    pipeline.materialized_view("after", "SELECT * FROM odd")
+    pipeline.materialized_view("fine", "SELECT 2 AS n")
+    check = planner.check_expectations
+
+    def checked(flow, frame, dataset):
+        if dataset == "odd":
+            raise KeyError("surprise")
+        check(flow, frame, dataset)
+
+    monkeypatch.setattr(planner, "check_expectations", checked)
+    (problem,) = pipeline.plan(spark).errors
+    assert (problem.dataset, problem.message) == ("odd", "KeyError: 'surprise'")
+    results = run(pipeline, spark).results
+    assert {name: results[name].status for name in ("odd", "after", "fine")} == {
+        "odd": "failed",
+        "after": "skipped",
+        "fine": "completed",
+    }
+    assert str(results["odd"].error).count("odd:") == 1
+
+
+def test_two_names_of_one_dataset_are_read_each_as_it_is_bound(spark, schema):
+    spark.range(3).write.format("delta").saveAsTable(f"{schema}.landing")
+    for first, second in (("new", "old"), ("old", "new")):
+        pipeline = scratch(schema)
+        pipeline.source(f"{schema}.landing")
+        bound = {"new": dp.Stream(f"{schema}.landing"), "old": dp.Batch(f"{schema}.landing")}
+        name = f"by_{first}"
+        pipeline.upsert(
+            name,
+            f"SELECT {first}.id FROM {first} JOIN {second} ON {first}.id = {second}.id",
+            keys=["id"],
+            inputs=bound,
+        )
+        result = run_well(pipeline, spark).results[name]
+        assert result.metrics["numBatches"] == 1
+        assert spark.table(f"{schema}.{name}").count() == 3
+
+
+def test_tracing_leaves_the_sessions_settings_as_they_were(spark, schema):
+    key = "spark.sql.debug.maxToStringFields"
+    seen = {}
+    pipeline = scratch(schema)
+
+    @pipeline.materialized_view
+    def t(spark):
+        seen["session"] = spark
+        return spark.range(1)
+
+    run_well(pipeline, spark)
+    assert seen["session"].conf.get(key) == spark.conf.get(key)
