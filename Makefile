@@ -37,7 +37,7 @@ types: $(installed)
 
 $(installed): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.10 was found; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv --clear .venv
 	$(python) -m pip install --quiet --constraint constraints.txt uv
 	@# uv reads no pip configuration; where an index is configured for pip only, pip does it.
 	$(python) -m uv pip install --quiet --python $(python) --constraint constraints.txt --editable '.[demo,dev]' \

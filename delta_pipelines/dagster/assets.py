@@ -34,9 +34,9 @@ def delta_pipeline_assets(
         name: Name of the op; the pipeline's by default.
         translator: Changes keys, groups, descriptions and so on; an instance.
         pool: Concurrency pool; the op's name by default. With a limit of 1 (in `dagster.yaml`:
-            `concurrency: {pools: {default_limit: 1}}`) a second run waits: its process starts, its
-            Spark does not; with `granularity: run` beside the limit it stays in the queue. Without
-            a limit, which is Dagster's default, the runs take turns table by table.
+            `concurrency: {pools: {default_limit: 1}}`) a second run waits in Dagster's queue; with
+            a `DefaultRunCoordinator`, which has none, its process starts and its Spark does not.
+            Without a limit, which is Dagster's default, the runs take turns table by table.
         retry_policy: Runs the op again after a failure that a retry can help. Datasets that
             finished are not run again, nor is a table wiped again whose stream failed after the
             wipe; so it is with Dagster's own retry of a run from its failure. The engine itself

@@ -37,7 +37,6 @@ class Relation:
         version: The Delta version that is read now, None for a stream.
         table_id: Delta's id of the table, None for a stream.
         is_streaming: True for a stream.
-        time_travel: True when the query itself names the version.
     """
 
     kind: RelationKind
@@ -46,7 +45,6 @@ class Relation:
     version: int | None = None
     table_id: str | None = None
     is_streaming: bool = False
-    time_travel: bool = False
 
 
 def relations(frame: DataFrame) -> list[Relation]:
@@ -129,13 +127,11 @@ def _logical_relation(plan: JavaObject) -> Relation:
             int(snapshot.version()),
             str(snapshot.metadata().id()),
             is_streaming=bool(plan.isStreaming()),
-            time_travel=True,
         )
     if not is_a(source, "HadoopFsRelation"):
         return Relation("table", name or source.getClass().getSimpleName())
     index = source.location()
     if is_a(index, "TahoeFileIndex"):
-        travels = is_a(index, "TahoeLogFileIndex") and bool(index.isTimeTravelQuery())
         return Relation(
             "delta",
             name,
@@ -143,7 +139,6 @@ def _logical_relation(plan: JavaObject) -> Relation:
             int(index.version()),
             str(index.metadata().id()),
             is_streaming=bool(plan.isStreaming()),
-            time_travel=travels,
         )
     paths = ",".join(str(path.toString()) for path in items(index.rootPaths()))
     return Relation(

@@ -51,7 +51,7 @@ def test_reading_exactly_what_is_declared_is_fine() -> None:
         Relation("delta", "s.airports", "file:/moved", 3, "id"),
         Relation("delta", "spark_catalog.s.airports"),
         Relation("delta", "`spark_catalog`.`s`.`Airports`"),
-        Relation("delta", "S.AIRPORTS", time_travel=True),
+        Relation("delta", "S.AIRPORTS"),
         Relation("files", None, "file:/w/s/airports"),
         Relation("view", "s.late"),
     ],
@@ -70,7 +70,7 @@ def test_a_declared_dataset_read_behind_the_declarations_back_is_refused_too() -
 
 
 def test_a_dataset_that_is_read_twice_is_told_once() -> None:
-    again = Relation("delta", "s.airports", time_travel=True)
+    again = Relation("delta", None, "file:/w/s/airports")
     told = refusals(
         flow("flights"), Relation("declared", "0"), Relation("delta", "s.airports"), again
     )
