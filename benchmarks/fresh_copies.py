@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import delta_pipelines as dp
 from benchmarks.timing import Contest, alternate, cpu_seconds
 from delta_pipelines.delta.driver_jvm import jvm_pid
+from delta_pipelines.delta.sessions import active, isolated_session
 from delta_pipelines.merge.result import MergeResult
 
 if TYPE_CHECKING:
@@ -21,6 +22,16 @@ Clauses = Sequence[tuple[str, str]]
 """What a merge does, in order: a kind of clause and its condition, empty for none."""
 UPSERT: Clauses = (("update", ""), ("insert", ""))
 OURS = "delta_pipelines"
+TUNED = "Delta, tuned"
+TUNING = {
+    # The source is a Delta table, which does not change meanwhile.
+    "spark.databricks.delta.merge.materializeSource": "none",
+    # The sources of the shared cases fit; so no row of the target is shuffled.
+    "spark.sql.autoBroadcastJoinThreshold": "128m",
+    # As many as the machine has cores; the session's own default is 8.
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+}
+"""What who knows Delta's MERGE would set for it."""
 SLOWEST = 1 / 0.95
 """No case may lie wholly above this ratio to Delta's time."""
 CASES = "DELTA_PIPELINES_BENCHMARK_CASES"
@@ -49,6 +60,17 @@ def by_delta(spark: "SparkSession", target: str, source: str, on: str, clauses: 
     table = f"delta.`{target}`" if "/" in target else target
     does = " ".join(_SQL[kind].format(f" AND {when}" if when else "") for kind, when in clauses)
     spark.sql(f"MERGE INTO {table} t USING {source} s ON {on} {does}").collect()
+
+
+def by_tuned_delta(
+    spark: "SparkSession", target: str, source: str, on: str, clauses: Clauses
+) -> None:
+    """Merge by Delta's own command in a session tuned for it; see `by_delta`."""
+    session = isolated_session(spark)
+    for key, value in TUNING.items():
+        session.conf.set(key, value)
+    with active(session):
+        by_delta(session, target, source, on, clauses)
 
 
 def by_merge_into(

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 
 from benchmarks.fresh_copies import (
     OURS,
+    TUNED,
     UPSERT,
     Clauses,
     by_delta,
     by_merge_into,
+    by_tuned_delta,
     chosen,
     cut,
     floors,
@@ -109,6 +111,8 @@ def run(rounds: int = 5) -> list[Contest]:
                 told.append(_race(spark, name, case, target, source, rounds, vectors))
             mean = f"geometric mean of {len(cases)} cases, {layout}"
             contests += [*told, overall(mean, told, {OURS: 1 / FASTER_ON_AVERAGE})]
+            against = [contest.against(TUNED, {OURS: 1.0}) for contest in told]
+            contests.append(overall(f"{mean}, against {TUNED}", against, {OURS: 1.0}))
     return contests
 
 
@@ -129,6 +133,7 @@ def _race(
         target,
         {
             "Delta": lambda copy: by_delta(spark, copy, *merge),
+            TUNED: lambda copy: by_tuned_delta(spark, copy, *merge),
             OURS: lambda copy: by_merge_into(spark, copy, *merge),
         },
         rounds,

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+import traceback
 import uuid
 from pathlib import Path
 from types import ModuleType
@@ -240,12 +241,25 @@ def load_pipeline(target: str) -> Pipeline:
             module = _loaded(path)
     except ModuleNotFoundError as error:
         raise click.BadParameter(f"cannot import {where}: {error}.") from error
+    except PipelineError:
+        raise
+    except Exception as error:
+        raise click.BadParameter(f"{where} {_failed(error)}") from error
     pipeline = getattr(module, variable, None)
     if not isinstance(pipeline, Pipeline):
         named = [name for name, value in vars(module).items() if isinstance(value, Pipeline)]
         hint = f" It has: {', '.join(named)}." if named else ""
         raise click.BadParameter(f"{where} has no pipeline {variable!r}.{hint}")
     return pipeline
+
+
+def _failed(error: Exception) -> str:
+    """What a module raised while it was imported, and where, in one line."""
+    if isinstance(error, SyntaxError):
+        place = f"{error.filename}:{error.lineno}"
+        return f"is no Python: {error.msg} ({place})."
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"raised {type(error).__name__}: {error} ({last.filename}:{last.lineno})."
 
 
 def _file(where: str) -> Path:

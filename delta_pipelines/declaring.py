@@ -158,7 +158,7 @@ class DeclaresDatasets(DeclaresExpectations):
                     f"append_flow decorates a function that returns a streaming DataFrame, "
                     f"not {function!r}."
                 )
-            declared = name if name is not None else function.__name__
+            declared = name if name is not None else _name_of(function)
             query = Query(function=function)
             self._record("append_flow", declared, query, options, None, target)
             return function
@@ -315,7 +315,7 @@ class DeclaresDatasets(DeclaresExpectations):
         upsert: UpsertKeys | None = None,
     ) -> F | Decorator | None:
         if callable(name):
-            self._record(kind, name.__name__, Query(function=name), options, upsert)
+            self._record(kind, _name_of(name), Query(function=name), options, upsert)
             return name
         check_text(name, "name")
         if check_text(sql, "sql") is not None:
@@ -329,7 +329,7 @@ class DeclaresDatasets(DeclaresExpectations):
                 raise DeclarationError(
                     f"{kind} decorates a function that returns a DataFrame, not {function!r}."
                 )
-            declared = name if name is not None else function.__name__
+            declared = name if name is not None else _name_of(function)
             self._record(kind, declared, Query(function=function), options, upsert)
             return function
 
@@ -349,3 +349,10 @@ class DeclaresDatasets(DeclaresExpectations):
         self._declarations.append(
             checked_declaration(kind, name, query, {**options}, upsert, location, target)
         )
+
+
+def _name_of(function: object) -> str:
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str):
+        raise DeclarationError(f"{function!r} has no name of its own; give the dataset one: name=.")
+    return name

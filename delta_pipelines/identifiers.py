@@ -46,6 +46,13 @@ class Identifier:
         return Identifier(None, self.schema, self.name) if self.in_session_catalog else self
 
     @property
+    def spellings(self) -> tuple[str, ...]:
+        """The names by which it is found: with the session's own catalog and without."""
+        if not self.in_session_catalog:
+            return (str(self),)
+        return (str(self.plain), f"{SESSION_CATALOG}.{self.plain}")
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The qualified name's parts, without the catalog when there is none."""
         named = (self.catalog, self.schema, self.name)

@@ -32,7 +32,7 @@ class NamedSequence(Generic[T]):
 
     def __init__(self, items: Iterable[T]) -> None:
         self._items = tuple(items)
-        self._by_name = {str(item.identifier): item for item in self._items}
+        self._by_name = {name: item for item in self._items for name in item.identifier.spellings}
         self._by_name.update({item.name.lower(): item for item in self._items})
 
     @overload

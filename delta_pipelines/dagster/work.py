@@ -110,7 +110,7 @@ def _begun(flows: Sequence[Flow], runs: Collection[str], checkpoints: Checkpoint
     if not runs:
         return False
     stored = checkpoints(flows[0].target)
-    return all(stored.get(flow.name.lower(), Checkpoint()).run in runs for flow in flows)
+    return all(stored.get(flow.key, Checkpoint()).run in runs for flow in flows)
 
 
 def _remark(told: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, entries, is_a, items
+from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, entries, is_a, is_classic, items
 from delta_pipelines.delta.listing import listing
 from delta_pipelines.delta.relations import Relation, leaf_relation
 from delta_pipelines.delta.sessions import active, setting
@@ -30,6 +30,12 @@ _NOT_REPEATABLE = re.compile(
     re.IGNORECASE,
 )
 _CURRENT = re.compile(r"\b(current_\w+|now|localtimestamp|session_user)\(")
+# Texts that Spark reads as the time of the query when it casts them (its `SpecialDatetimeValues`).
+_TIME_AS_TEXT = re.compile(
+    r"\b(?:cast|to_date|to_timestamp\w*|date|timestamp)\(\s*(now|today|yesterday|tomorrow)\s*"
+    r"(?:,|\)| as (?:date|timestamp))",
+    re.IGNORECASE,
+)
 _FOREIGN_CODE = re.compile(r"\b(HiveSimpleUDF|HiveGenericUDF|HiveGenericUDTF|HiveUDAFFunction)#")
 _PATTERNS = ("CURRENT_LIKE", "PYTHON_UDF", "SCALA_UDF")
 _PYTHON = ("PythonUDF", "PythonUDAF")
@@ -81,6 +87,18 @@ def analysed_plan(session: SparkSession, frame: DataFrame, mark: int) -> Analyse
     with setting(session, "spark.sql.debug.maxToStringFields", str(_MAX_TEXT)), active(session):
         plan: JavaObject = frame._jdf.queryExecution().analyzed()
         return _Reader(Jvm(session), plan, mark).read()
+
+
+def is_deterministic(frame: DataFrame) -> bool:
+    """True when a query's own expressions give the same whenever they are computed.
+
+    Args:
+        frame: An analysed query; over Spark Connect nothing is known, and nothing is said.
+    """
+    return not is_classic(frame.sparkSession) or all(
+        expression.deterministic()
+        for expression in items(frame._jdf.queryExecution().analyzed().expressions())
+    )
 
 
 class _Reader:
@@ -165,6 +183,8 @@ class _Reader:
             self._without[_called(names, "a function not marked deterministic")] = None
         if self._contains(self._plan, "CURRENT_LIKE"):
             self._without[_called(_calls(_CURRENT, text), "a function of the current time")] = None
+        for word in sorted(set(_TIME_AS_TEXT.findall(text))):
+            self._without[f"it reads the text {word!r} as a time"] = None
         if self._contains(self._plan, "SCALA_UDF") or _FOREIGN_CODE.search(text):
             self._without["it calls a function of the JVM, whose code cannot be told"] = None
         if self._tables and _FILE_METADATA.search(text):

@@ -14,7 +14,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items
-from delta_pipelines.delta.sessions import setting
+from delta_pipelines.delta.sessions import active, setting, settings_in_tasks
 
 RDD_NAME = "mergeMaterializedSource"
 """Delta's own name for the checkpoint of a merge's source."""
@@ -89,7 +89,7 @@ def rows_on_driver(
         None when they are more.
     """
     jvm = Jvm(spark)
-    with setting(spark, _FIRST_PARTITIONS, "64"):
+    with setting(spark, _FIRST_PARTITIONS, "64"), active(spark), settings_in_tasks(spark):
         taken = rows._jdf.queryExecution().executedPlan().executeTake(max_rows + 1)
     count = len(taken)
     if count > max_rows or jvm.root.org.apache.spark.util.SizeEstimator.estimate(taken) > max_bytes:

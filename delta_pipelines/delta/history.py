@@ -1,5 +1,7 @@
 """Which version of a table last changed its rows."""
 
+import json
+
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.loading import history_entry
@@ -24,6 +26,8 @@ KEEPS_ROWS = frozenset(
     }
 )
 """Names of Delta's operations that leave every row as it is."""
+KEEPS_ROWS_KEY = "keeps_rows"
+"""In the user metadata of a commit of ours that leaves every row as it is."""
 MAX_COMMITS = 100
 """How far back is looked; beyond that the oldest version seen stands."""
 
@@ -55,13 +59,23 @@ def data_version_at(spark: SparkSession, location: str, table_id: str, version: 
             found = known
             break
         entry = recorded_entry(spark, location, table_id, candidate)
-        if entry is None or entry.operation not in KEEPS_ROWS:
+        if entry is None or not _keeps_rows(entry):
             found = candidate
             break
     if len(_known) > _MAX_KNOWN:
         _known.clear()
     _known[location, table_id, version] = found
     return found
+
+
+def _keeps_rows(entry: HistoryEntry) -> bool:
+    if entry.operation in KEEPS_ROWS:
+        return True
+    try:
+        said = json.loads(entry.user_metadata or "null")
+    except ValueError:
+        return False
+    return isinstance(said, dict) and said.get(KEEPS_ROWS_KEY) is True
 
 
 def recorded_entry(

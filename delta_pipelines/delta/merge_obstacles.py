@@ -14,6 +14,11 @@ _KNOWN_FEATURES = frozenset(
 """Features under which files are written and rows deleted as everywhere, or that have their own
 obstacle; a table with any other is left to Delta's own MERGE."""
 
+_OWN_NAMES = tuple(
+    f"__dp_{name}" for name in ("any", "do", "f", "file", "kind", "pair", "r", "row", "source_row")
+)
+"""Columns that the executors add to rows of the target or of the source."""
+
 
 def obstacles(plan: MergePlan) -> list[str]:
     """Why only Delta's own MERGE may carry a merge out, as parts of sentences; none when not.
@@ -48,9 +53,29 @@ def obstacles(plan: MergePlan) -> list[str]:
     unknown = sorted(features - _KNOWN_FEATURES)
     if unknown:
         found.append(f"the table has the features {', '.join(unknown)}")
+    if not all(map(_is_boolean, _conditions(command))):
+        found.append("a clause's condition is no boolean")
+    columns = f"{schema.catalogString()} {command.source().schema().catalogString()}".lower()
+    taken = [name for name in _OWN_NAMES if f"{name}:" in columns]
+    if taken:
+        found.append(f"a column has a name that the executors need: {', '.join(taken)}")
     if not plan.has_equal_keys:
         found.append("ON holds no equality")
     return found
+
+
+def _conditions(command: JavaObject) -> list[JavaObject]:
+    kinds = (
+        command.matchedClauses(),
+        command.notMatchedClauses(),
+        command.notMatchedBySourceClauses(),
+    )
+    found = [optional(clause.condition()) for clauses in kinds for clause in items(clauses)]
+    return [condition for condition in found if condition is not None]
+
+
+def _is_boolean(condition: JavaObject) -> bool:
+    return str(condition.dataType().catalogString()) == "boolean"
 
 
 def _deletes_alone(command: JavaObject) -> bool:

@@ -203,8 +203,10 @@ class MergeTransaction:
             self._jvm.session, self._txn, files.added, self._jvm.sequence([])
         )
         frame = self._jvm.rows_of(plan)
-        places = [F.col("_metadata.file_path").alias(FILE)]
-        places += [F.col("_metadata.row_index").alias(ROW)] if by_row else []
+        # Not by its name alone: a column of the target may have that.
+        place = frame.metadataColumn("_metadata")
+        places = [place["file_path"].alias(FILE)]
+        places += [place["row_index"].alias(ROW)] if by_row else []
         return frame.select("*", *places)
 
     def touched(self, candidates: Files, paths: Sequence[str]) -> Files:

@@ -14,6 +14,7 @@ from delta_pipelines.delta import registration
 from delta_pipelines.delta.conflicts import conflict_error
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.evolution import logical_schema, needs_new_files
+from delta_pipelines.delta.history import KEEPS_ROWS_KEY
 from delta_pipelines.delta.jvm import Jvm
 from delta_pipelines.delta.metadata import WantedMetadata
 from delta_pipelines.delta.rows import conform
@@ -209,7 +210,8 @@ class DeltaTransaction:
         self._check()
         reached(Step.COMMIT, self._dataset)
         with active(self._spark):
-            version = self._land(json.dumps(user_metadata, default=str, sort_keys=True))
+            told = {**user_metadata, KEEPS_ROWS_KEY: True} if self._keeps_rows() else user_metadata
+            version = self._land(json.dumps(told, default=str, sort_keys=True))
         self._done = True
         with self._working():
             if self._opened.catalog_table is None:
@@ -252,6 +254,12 @@ class DeltaTransaction:
                 "rows must be replaced (run a full refresh).",
                 dataset=self._dataset,
             )
+
+    def _keeps_rows(self) -> bool:
+        """True when only properties, comment or layout change; Delta calls that a WRITE too."""
+        if self._wrote or self._cleared or self._removed or self._wanted is None:
+            return False
+        return self._stored is not None and self._stored.schema == self._wanted.schema
 
     def _land(self, user_metadata: str) -> int:
         overwrite = self._cleared or self._removed

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.jvm import JavaObject, is_classic
+from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic
 from delta_pipelines.errors import SessionError
 
 _INTERRUPT = "spark.job.interruptOnCancel"
@@ -96,6 +96,30 @@ def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
             spark.conf.unset(key)
         else:
             spark.conf.set(key, before)
+
+
+@contextmanager
+def settings_in_tasks(spark: SparkSession) -> Iterator[None]:
+    """Let the tasks of a bare job see a session's settings while the block runs.
+
+    A task that evaluates an expression asks for them (how to read a date, which time zone). The
+    tasks of a query get them with it; those of a plan that is run by itself get the defaults.
+
+    Source of the rule: Spark's `SQLExecution.withSQLConfPropagated`.
+
+    Args:
+        spark: A classic session.
+    """
+    context = spark.sparkContext._jsc.sc()
+    before: JavaObject = context.getLocalProperties()
+    with_settings = Jvm(spark).root.java.util.Properties()
+    with_settings.putAll(before)
+    with_settings.putAll(spark._jsparkSession.sessionState().conf().settings())
+    context.setLocalProperties(with_settings)
+    try:
+        yield
+    finally:
+        context.setLocalProperties(before)
 
 
 @contextmanager

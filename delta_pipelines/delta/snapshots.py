@@ -143,8 +143,8 @@ def _check_is_delta(entry: JavaObject, identifier: Identifier) -> None:
     kind = entry.tableType().name()
     if kind == "VIEW":
         raise DatasetError(
-            f"the catalog has a view of this name: drop it (`DROP VIEW {identifier}`), or name the "
-            "dataset differently.",
+            "the catalog has a view of this name, and only a Delta table will do: name the dataset "
+            "differently, or drop the view when nobody needs it.",
             dataset=str(identifier),
         )
     provider = (optional(entry.provider()) or "hive").lower()

@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.jvm import Jvm, entries, is_classic, optional
+from delta_pipelines.delta.jvm import Jvm, entries, is_classic, items, optional
 from delta_pipelines.delta.snapshots import table_identifier
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
@@ -28,6 +28,7 @@ class ViewState:
         text: Its SQL; None where the catalog does not tell (Spark Connect).
         comment: Its comment.
         properties: Its properties, without Spark's own.
+        namespace: Catalog and schema that its unqualified names are in.
     """
 
     identifier: Identifier
@@ -35,6 +36,7 @@ class ViewState:
     text: str | None = None
     comment: str | None = None
     properties: Mapping[str, str] | None = None
+    namespace: tuple[str, ...] = ()
 
 
 def load_view(spark: SparkSession, identifier: Identifier) -> ViewState | None:
@@ -71,4 +73,5 @@ def load_view(spark: SparkSession, identifier: Identifier) -> ViewState | None:
         text=optional(entry.viewText()),
         comment=optional(entry.comment()),
         properties={k: v for k, v in properties.items() if not k.startswith(_CATALOG_KEYS)},
+        namespace=tuple(items(entry.viewCatalogAndNamespace())),
     )

@@ -27,6 +27,7 @@ from delta_pipelines.planning.kept_schema import nullable_schema
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.planner import plan_anew
 from delta_pipelines.planning.schema_diff import diff_schemas
+from delta_pipelines.planning.tables import missing_input
 from delta_pipelines.planning.tracing import tables_behind, trace
 from delta_pipelines.steps import Step, reached
 
@@ -68,7 +69,7 @@ class RunVersions:
         with self._lock:
             state = self._states.get(identifier)
         if state is None:
-            raise DatasetError(f"its input {identifier} does not exist; refresh that one too.")
+            raise missing_input(identifier)
         return read_pinned(session, state)
 
     def stream(
@@ -81,7 +82,7 @@ class RunVersions:
         """
         state = self.version(identifier)
         if state is None:
-            raise DatasetError(f"its input {identifier} does not exist; refresh that one too.")
+            raise missing_input(identifier)
         return read_stream(session, state, how)
 
     def version(self, identifier: Identifier) -> TableState | None:
@@ -236,7 +237,7 @@ class UpdateContext:
         for identifier in stream_inputs(graph, flow):
             state = self.versions.version(identifier)
             if state is not None:
-                found[str(identifier)] = StreamSource.of(state)
+                found[str(identifier.plain)] = StreamSource.of(state)
         return found
 
     def stream_versions(self, flow: Flow) -> dict[str, int]:

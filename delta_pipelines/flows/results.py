@@ -89,7 +89,7 @@ class DatasetResults(Mapping[str, DatasetResult]):
 
     def __init__(self, results: list[DatasetResult]) -> None:
         self._by_name = {result.name: result for result in results}
-        self._folded = {str(result.identifier): result for result in results}
+        self._folded = {name: r for r in results for name in r.identifier.spellings}
         self._folded.update({result.name.lower(): result for result in results})
 
     def __getitem__(self, name: str) -> DatasetResult:

@@ -38,8 +38,8 @@ def check_not_behind(
     progress = read_progress(spark, path)
     if base is None or progress is None:
         return
-    checkpoint = checkpoints_of(base.properties)[flow.name.lower()]
-    known = transaction.remembered(checkpoint.application(base.table_id, flow.name))
+    checkpoint = checkpoints_of(base.properties)[flow.key]
+    known = transaction.remembered(checkpoint.application(base.table_id, flow.key))
     if progress.is_behind(known):
         has = "none" if progress.planned is None else f"them up to {progress.planned}"
         raise DatasetError(

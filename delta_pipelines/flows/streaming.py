@@ -116,18 +116,20 @@ class StreamRun:
         planned = self._planned.definition
         assert planned is not None
         base = transaction.base
-        current = checkpoints_of(base.properties) if base else {}
-        sources = {flow.name.lower(): self._context.stream_sources(flow) for flow in self._flows}
-        anew = {flow.name.lower() for flow in self._flows} if decision.wipe else set()
+        # A wipe forgets the flows that are not declared at the moment too: their rows go with it.
+        current = checkpoints_of(base.properties) if base and not decision.wipe else {}
+        sources = {flow.key: self._context.stream_sources(flow) for flow in self._flows}
+        anew: set[str] = set()
         if self._table.identifier not in self._context.begun:
-            anew |= self._context.plan.reset_checkpoints
+            reset = self._context.plan.reset_checkpoints
+            anew = {flow.key for flow in self._flows if flow.name.lower() in reset}
         for flow in self._flows:
-            had = current.get(flow.name.lower())
-            told = had.outdated(sources[flow.name.lower()]) if had else []
-            if told and flow.name.lower() not in anew:
+            had = current.get(flow.key)
+            told = had.outdated(sources[flow.key]) if had else []
+            if told and flow.key not in anew:
                 reason = outdated_reason(flow, told, self._table.name)
                 raise DatasetError(reason, dataset=self._table.name)
-            if had and flow.name.lower() not in anew:
+            if had and flow.key not in anew:
                 check_not_behind(self._spark, self._table, flow, transaction, self._path(flow, had))
         self._checkpoints = next_checkpoints(
             current, sources, anew=tuple(anew), run=self._context.run_id
@@ -144,7 +146,7 @@ class StreamRun:
         return commit
 
     def _path(self, flow: Flow, checkpoint: Checkpoint) -> str:
-        return checkpoint.path(self._context.plan.storage, self._table.identifier, flow.name)
+        return checkpoint.path(self._context.plan.storage, self._table.identifier, flow.key)
 
     def _note_begun(self) -> None:
         state = load_table(self._spark, self._table.identifier)
@@ -165,9 +167,9 @@ class StreamRun:
         from pyspark.errors import StreamingQueryException
 
         session = self._context.session(self._spark, flow)
-        checkpoint = self._checkpoints[flow.name.lower()]
+        checkpoint = self._checkpoints[flow.key]
         path = self._path(flow, checkpoint)
-        batches = _Batches(self, flow, checkpoint.application(table_id, flow.name))
+        batches = _Batches(self, flow, checkpoint.application(table_id, flow.key))
         with active(session), quiet_callbacks():
             rows = self._context.rows(session, flow, as_planned=False)
             if self._schema is None or not fits(rows.schema, self._schema):
@@ -204,7 +206,7 @@ class StreamRun:
             **self._context.user_metadata(flow),
             "flow": flow.name,
             "batch": mark.number,
-            "checkpoint": self._checkpoints[flow.name.lower()].id,
+            "checkpoint": self._checkpoints[flow.key].id,
         }
         done = self._write(rows, flow, mark, metadata)
         self._batches += 1

@@ -12,11 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
+from delta_pipelines.column_types import nullable
 from delta_pipelines.delta.checkpoint import checkpointed
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.history import last_data_version
-from delta_pipelines.delta.loading import read_pinned
+from delta_pipelines.delta.loading import read_pinned, row_count
 from delta_pipelines.delta.rows import conform
 from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.delta.table import Commit
@@ -119,7 +121,9 @@ class UpsertRun:
         return rows.withColumns(marks)
 
     def _check_keys(self, source: "DataFrame") -> None:
-        problems = key_problems(source, self._keys, self._sequence_column)
+        problems = key_problems(
+            source, self._keys, self._sequence_column, self._definition.partition_columns
+        )
         if problems:
             told = str(problems).replace(_SEQUENCE, str(self._upsert.sequence_by))
             raise DatasetError(told, dataset=self._table.name)
@@ -165,6 +169,7 @@ class UpsertRun:
                 reason="every row of the query is in the table already",
                 facts=facts,
                 version=state.version,
+                rows=row_count(self._session, state),
                 metrics=result.metrics,
                 notes=notes,
                 merge=result,
@@ -177,6 +182,7 @@ class UpsertRun:
             reason=planned.reason,
             facts=facts,
             version=result.version,
+            rows=row_count(self._session, state),
             metrics=result.metrics,
             notes=notes,
             merge=result,
@@ -214,7 +220,12 @@ class UpsertRun:
 
     def _operations(self, newest: "DataFrame", target: "DataFrame") -> "DataFrame":
         """The rows that change something, each with `insert`, `update` or `delete` and its file."""
-        located = target.select("*", F.col("_metadata.file_path").alias(_FILE))
+        files = F.col("_metadata.file_path").alias(_FILE)
+        # A new column is NULL in the rows that are there: sequence_by may name it already.
+        wider = StructType(
+            [*nullable(self._definition.schema).fields, StructField(_FILE, StringType())]
+        )
+        located = target.select("*", files).to(wider)
         fresh, unchanged = self._fresh(), self._unchanged(target, newest)
         on = [F.col(quoted("s", key)) == F.col(quoted("t", key)) for key in self._keys]
         gone, is_fresh = F.col(quoted("s", _DELETE)), F.expr(fresh) if fresh else F.lit(True)
@@ -277,7 +288,7 @@ class UpsertRun:
             reason=planned.reason,
             facts=facts,
             version=commit.version,
-            rows=rows,
+            rows=row_count(self._session, state) if rows is None else rows,
             metrics=metrics,
         )
 

@@ -134,6 +134,11 @@ class Flow:
             return self.target
         return Identifier(self.target.catalog, self.target.schema, self.name.lower())
 
+    @property
+    def key(self) -> str:
+        """By which its checkpoint is found: unlike its name the same however a table is named."""
+        return self.name.lower() if self.declaration.kind == "append_flow" else self.target.name
+
 
 @dataclass(frozen=True)
 class Graph:

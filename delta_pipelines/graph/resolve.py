@@ -182,6 +182,8 @@ class _Resolver:
                     declaration,
                     f"target {target!r} is a {kind}; append flows fill streaming tables only.",
                 )
+            elif declaration.name.lower() == found.name:
+                self._problem(declaration, "the name is the table's; give the flow another one.")
             else:
                 flows.append(self.flow(declaration, found))
         return flows

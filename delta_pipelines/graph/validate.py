@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from delta_pipelines.declarations import Declaration
+from delta_pipelines.declarations import Declaration, UpsertKeys
 from delta_pipelines.errors import Problem
 from delta_pipelines.graph.graph import Dataset, View
 from delta_pipelines.graph.order import Edges
 from delta_pipelines.graph.properties import property_problems
+from delta_pipelines.graph.row_expressions import row_expression_problem
 from delta_pipelines.graph.texts import text_problems
 from delta_pipelines.identifiers import Identifier, name_problem
 from delta_pipelines.quality.validate import expectation_problems
@@ -26,12 +27,14 @@ def declaration_problems(declaration: Declaration) -> list[Problem]:
     """
     texts = [*_name_problems(declaration), *_layout_problems(declaration)]
     texts += property_problems(declaration.table_properties)
+    texts += _append_only_problems(declaration)
     texts += text_problems(declaration)
     texts += expectation_problems(declaration)
     if declaration.comment is not None and is_credential("", declaration.comment):
         texts.append("the comment holds an address with a password, for every reader; take it out.")
     if declaration.upsert is not None:
         texts += _key_problems(declaration.upsert.keys)
+        texts += _expression_problems(declaration.upsert)
     return [Problem(text, declaration.name, declaration.location) for text in texts]
 
 
@@ -113,10 +116,24 @@ def _layout_problems(declaration: Declaration) -> list[str]:
     return texts
 
 
+def _append_only_problems(declaration: Declaration) -> list[str]:
+    wanted = declaration.table_properties.get("delta.appendOnly", "false")
+    if wanted.lower() != "true" or declaration.kind not in ("materialized_view", "upsert"):
+        return []
+    kind = declaration.kind.replace("_", " ")
+    return [f"delta.appendOnly is 'true', and every refresh of a {kind} replaces rows."]
+
+
 def _key_problems(keys: tuple[str, ...]) -> list[str]:
     if not keys:
         return ["an upsert needs keys: the columns that identify a row."]
     return _repeated("keys", keys)
+
+
+def _expression_problems(upsert: UpsertKeys) -> list[str]:
+    named = {"sequence_by": upsert.sequence_by, "deletes_when": upsert.deletes_when}
+    problems = ((what, row_expression_problem(text)) for what, text in named.items() if text)
+    return [f"{what}: {problem}" for what, problem in problems if problem]
 
 
 def _repeated(what: str, columns: tuple[str, ...]) -> list[str]:

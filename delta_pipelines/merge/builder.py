@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from delta_pipelines.errors import MergeError
 from delta_pipelines.merge.choice import check_executor
 from delta_pipelines.merge.clauses import (
     Assignments,
@@ -79,7 +80,7 @@ class MergeBuilder:
             ...     set={"name": "s.name", "changes": "t.changes + 1"}, condition="t.name <> s.name"
             ... ).execute()
         """
-        return self._with(MatchedUpdate(condition, set))
+        return self._with(MatchedUpdate(condition, self._given(set, "set")))
 
     def when_matched_delete(self, condition: Expression | None = None) -> "MergeBuilder":
         """Delete a matched target row.
@@ -121,7 +122,7 @@ class MergeBuilder:
             ...     values={"icao": "s.icao", "changes": "0"}
             ... ).execute()
         """
-        return self._with(NotMatchedInsert(condition, values))
+        return self._with(NotMatchedInsert(condition, self._given(values, "values")))
 
     def when_not_matched_by_source_update(
         self,
@@ -140,7 +141,7 @@ class MergeBuilder:
             ...     spark, "air.airports", new, "t.icao = s.icao"
             ... ).when_not_matched_by_source_update(set={"closed": "true"}).execute()
         """
-        return self._with(NotMatchedBySourceUpdate(set, condition))
+        return self._with(NotMatchedBySourceUpdate(self._given(set, "set"), condition))
 
     def when_not_matched_by_source_delete(
         self, condition: Expression | None = None
@@ -186,6 +187,16 @@ class MergeBuilder:
         from delta_pipelines.merge.command import MergeCommand
 
         return MergeCommand(self.spark, self.spec).run()
+
+    def _given(self, assignments: object, what: str) -> Assignments:
+        """Assignments of the Python type that they must have; None would mean `*`."""
+        if not isinstance(assignments, Mapping) or not all(isinstance(k, str) for k in assignments):
+            raise MergeError(
+                f"{what} maps column names to SQL text or Columns, and is {assignments!r}; for all "
+                f"columns there is the clause's `_all` form.",
+                dataset=self.spec.target,
+            )
+        return assignments
 
     def _with(self, clause: Clause) -> "MergeBuilder":
         return MergeBuilder(self.spark, replace(self.spec, clauses=(*self.spec.clauses, clause)))

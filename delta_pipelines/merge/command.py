@@ -110,9 +110,9 @@ class MergeCommand:
             MergeError: See `MergeBuilder.execute`.
         """
         spec = self._spec
-        problem = clause_problem(spec.clauses)
+        problem = clause_problem(spec.clauses) or spec.problem
         if problem:
-            raise MergeError(problem, dataset=spec.target)
+            raise MergeError(problem, dataset=str(spec.target))
         if not is_classic(self._spark):
             raise MergeError(
                 "a merge needs a session with its own JVM; this one is a Spark Connect session. "
@@ -125,6 +125,12 @@ class MergeCommand:
         number = session.conf.get(_TXN_VERSION, None)
         if application is not None and number is not None:
             self._once = (str(application), int(str(number)))
+        # Much of Spark's and Delta's analysis asks the thread's active session for its settings.
+        with active(session):
+            return self._run(session)
+
+    def _run(self, session: SparkSession) -> MergeResult:
+        spec = self._spec
         target = open_target(session, spec.target)
         before = latest_version(target)
         source = MergeSource(session, spec.target)
@@ -264,10 +270,9 @@ class MergeCommand:
         ]
         blind = incomparable_columns(plan.target_schema) if any(skips) else []
         note = f"skip_unchanged has no effect: values of {', '.join(blind)} cannot be compared"
-        with active(session):
-            kind = InsertOnlyMerge if is_insert_only(self._spec.clauses) else OwnMerge
-            merge = kind(session, plan, fixed, self._spec.target, skips, once=self._once)
-            return merge.run(keys, preparing=self._preparing), note if blind else ""
+        kind = InsertOnlyMerge if is_insert_only(self._spec.clauses) else OwnMerge
+        merge = kind(session, plan, fixed, self._spec.target, skips, once=self._once)
+        return merge.run(keys, preparing=self._preparing), note if blind else ""
 
     def _landed(self, target: DeltaTable, before: int) -> MergeCommit | None:
         try:

@@ -19,8 +19,9 @@ from delta_pipelines.merge.native import ChangedRows
 from delta_pipelines.steps import Step
 
 _ANY = "__dp_any"
-_ALIKE_YET_APART = ("double", "float", "collate")
-"""In types with these, values that are one to DISTINCT may still be told apart: -0.0 and 0.0."""
+_NOT_DISTINCT = ("double", "float", "collate", "map", "variant")
+"""In types with these, values that are one to DISTINCT may still be told apart (-0.0 and 0.0), or
+there is no DISTINCT."""
 _MOST = 0.9
 """Where so many keys match as this part of the source's rows, maybe nothing is new."""
 
@@ -46,7 +47,7 @@ class InsertOnlyMerge(own.OwnMerge):
         fixed = self._few(keys) if self._count <= own.FEW_PAIRS else None
         if fixed is None:
             types = keys.schema.simpleString()
-            distinct = not any(word in types for word in _ALIKE_YET_APART)
+            distinct = not any(word in types for word in _NOT_DISTINCT)
             fixed = checkpoint_rows(self._spark, keys.distinct() if distinct else keys, own.LEVEL)
         try:
             count = fixed.frame.count() if fixed.count is None else fixed.count

@@ -45,3 +45,23 @@ class MergeSpec:
     def has_not_matched_by_source(self) -> bool:
         """True when target rows without a source row are acted on."""
         return any(c.kind is ClauseKind.NOT_MATCHED_BY_SOURCE for c in self.clauses)
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the Python types of its parts, as a sentence; None when nothing is."""
+        from pyspark.sql import Column, DataFrame
+
+        named: dict[str, object] = {
+            "target": self.target,
+            "target_alias": self.target_alias,
+            "source_alias": self.source_alias,
+        }
+        for what, text in named.items():
+            if not isinstance(text, str) or not text:
+                return f"{what} is a text that is not empty, and {text!r} is none."
+        if not isinstance(self.source, DataFrame):
+            kind = type(self.source).__name__
+            return f"source is a DataFrame, not {kind}; of a table it is spark.table(...)."
+        if not isinstance(self.on, str | Column) or (isinstance(self.on, str) and not self.on):
+            return f"on is SQL text or a Column, and {self.on!r} is neither."
+        return None

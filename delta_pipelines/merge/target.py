@@ -1,10 +1,15 @@
 """Opening a merge's target: a Delta table by name or by path."""
 
+import re
+
 from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from delta_pipelines.errors import MergeError
+
+_BY_PATH = re.compile(r"delta\.`(?P<path>[^`]+)`", re.IGNORECASE)
+"""A path as SQL names it."""
 
 
 def open_target(spark: SparkSession, target: str) -> DeltaTable:
@@ -12,13 +17,14 @@ def open_target(spark: SparkSession, target: str) -> DeltaTable:
 
     Args:
         spark: The session that will run the merge.
-        target: A path if it holds "/", else a name.
+        target: A path if it holds "/", else a name; a path may also be written as SQL has it.
 
     Raises:
         MergeError: Nothing is there, it is a view, or it is not a Delta table.
     """
-    if "/" in target:
-        return _open_path(spark, target)
+    by_path = _BY_PATH.fullmatch(target)
+    if by_path is not None or "/" in target:
+        return _open_path(spark, by_path["path"] if by_path is not None else target)
     try:
         found = spark.catalog.getTable(target)
     except AnalysisException as exc:

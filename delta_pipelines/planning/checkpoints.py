@@ -77,7 +77,7 @@ class Checkpoint:
 
 def checkpoints_folder(storage: str, table: Identifier, flow: str) -> str:
     """The folder of a flow's checkpoints, old ones included."""
-    return f"{storage.rstrip('/')}/_checkpoints/{table}/{flow.lower()}"
+    return f"{storage.rstrip('/')}/_checkpoints/{table.plain}/{flow.lower()}"
 
 
 def checkpoints_of(properties: Mapping[str, str]) -> dict[str, Checkpoint]:

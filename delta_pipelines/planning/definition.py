@@ -13,9 +13,15 @@ from delta_pipelines.graph.names import suggestion
 from delta_pipelines.graph.validate import RESERVED_NAME_PREFIX
 from delta_pipelines.planning.drift import check_drift
 from delta_pipelines.planning.kept_schema import Refused, evolved_schema, nullable_schema
-from delta_pipelines.planning.ownership import owner, target_comment, target_properties
+from delta_pipelines.planning.ownership import (
+    KIND_KEY,
+    owner,
+    target_comment,
+    target_properties,
+)
 from delta_pipelines.planning.table_rules import broken_constraints
 
+APPEND_ONLY = "delta.appendOnly"
 DELETION_VECTORS = "delta.enableDeletionVectors"
 
 
@@ -45,6 +51,8 @@ def table_definition(
     _check_columns(table, wanted)
     if base is not None:
         _check_owner(table, base, pipeline)
+        _check_kind(table, base, is_full_refresh=is_full_refresh)
+        _check_append_only(table, base, is_full_refresh=is_full_refresh)
     schema = wanted if base is None or is_full_refresh else _evolved(table, base, wanted)
     current = base.properties if base else _at_creation(table)
     properties = target_properties(
@@ -59,7 +67,7 @@ def table_definition(
         schema=schema,
         partition_columns=_spelled(declaration.partition_cols, schema),
         cluster_columns=_spelled(declaration.cluster_by, schema),
-        properties=properties,
+        properties={**properties, KIND_KEY: table.kind},
         comment=target_comment(current, base.comment if base else None, declaration.comment),
     )
 
@@ -144,6 +152,33 @@ def _check_owner(table: Table, base: TableState, pipeline: str) -> None:
             f"drop the table.",
             dataset=table.name,
         )
+
+
+def _check_kind(table: Table, base: TableState, *, is_full_refresh: bool) -> None:
+    """A stream would append to rows that are there already, a query would replace kept ones."""
+    was = base.properties.get(KIND_KEY, table.kind)
+    if was == table.kind or is_full_refresh or base.files == 0:
+        return
+    reset = "" if table.reset_allowed else " after allowing that by pipelines.reset.allowed"
+    raise DatasetError(
+        f"table {base.identifier} holds the rows of a {was.replace('_', ' ')}, and the declaration "
+        f"makes it a {table.kind.replace('_', ' ')}, whose refresh would double or lose them. Ways "
+        f"out: refresh it fully (full_refresh=[{table.name!r}]){reset}, rename the dataset, or "
+        f"drop the table.",
+        dataset=table.name,
+    )
+
+
+def _check_append_only(table: Table, base: TableState, *, is_full_refresh: bool) -> None:
+    appends = table.is_streaming_table and not is_full_refresh
+    if appends or base.properties.get(APPEND_ONLY, "false").lower() != "true":
+        return
+    what = "a full refresh" if is_full_refresh else f"a {table.kind.replace('_', ' ')}"
+    raise DatasetError(
+        f"table {base.identifier} is append-only ({APPEND_ONLY}), and {what} replaces rows. Allow "
+        f"it first: ALTER TABLE {base.identifier} SET TBLPROPERTIES ('{APPEND_ONLY}' = 'false').",
+        dataset=table.name,
+    )
 
 
 def _check_columns(table: Table, schema: StructType) -> None:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.analysed import is_deterministic
 from delta_pipelines.delta.spark_errors import explain
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.sequence import qualified
@@ -22,6 +23,8 @@ def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
     Raises:
         DatasetError: Names the option, the expression and what is wrong with it.
     """
+    from pyspark.sql import functions as F
+
     upsert = table.declaration.upsert
     if upsert is None:
         return
@@ -38,6 +41,15 @@ def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
         given = _type_of(text, frame, what, table.name)
         if what == "deletes_when":
             _check_condition(given, text, what, table.name)
+        else:
+            # A refresh compares it with the table's own.
+            _type_of(f"({text}) >= ({text})", frame, what, table.name)
+        if not is_deterministic(frame.select(F.expr(text))) and is_deterministic(frame):
+            raise DatasetError(
+                f"{what} {text!r} is otherwise whenever it is computed, so two runs would not "
+                f"agree; compute it in the query.",
+                dataset=table.name,
+            )
 
 
 def check_expectations(flow: Flow, frame: "DataFrame", dataset: str) -> None:

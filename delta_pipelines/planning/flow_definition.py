@@ -10,7 +10,7 @@ from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import SchemaChangeError
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.planning.checkpoints import next_epoch
+from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, next_epoch
 from delta_pipelines.planning.definition import table_definition
 from delta_pipelines.planning.kept_schema import Refused, merged_schema, nullable_schema
 
@@ -49,6 +49,18 @@ def flow_definition(
     if base is None or not is_full_refresh or not table.keeps_rows:
         return definition
     properties = {**definition.properties, **next_epoch(base.properties)}
+    return dataclasses.replace(definition, properties=properties)
+
+
+def without_checkpoints(definition: TableDefinition) -> TableDefinition:
+    """The definition of a table whose rows are all replaced by a query that is no stream.
+
+    What an earlier stream had read is not in it any more, so a later one begins anew.
+
+    Args:
+        definition: With whatever the table has.
+    """
+    properties = {k: v for k, v in definition.properties.items() if k != CHECKPOINTS_KEY}
     return dataclasses.replace(definition, properties=properties)
 
 

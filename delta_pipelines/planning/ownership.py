@@ -7,12 +7,16 @@ else set stays. So the table remembers which keys a declaration put there.
 import json
 from collections.abc import Mapping
 
+from delta_pipelines.declarations import Declaration
+from delta_pipelines.graph.properties import RESET_ALLOWED
 from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, EPOCH_KEY
 from delta_pipelines.planning.plan import PropertyChange
 
 PIPELINE_KEY = "delta_pipelines.pipeline"
 OWNED_KEY = "delta_pipelines.owned"
-_BOOKKEEPING = (PIPELINE_KEY, OWNED_KEY, CHECKPOINTS_KEY, EPOCH_KEY)
+KIND_KEY = "delta_pipelines.kind"
+"""What filled the table: each kind takes another care of the rows that it finds there."""
+_BOOKKEEPING = (PIPELINE_KEY, OWNED_KEY, KIND_KEY, CHECKPOINTS_KEY, EPOCH_KEY)
 COMMENT = "comment"
 """Stands among the owned keys when the declaration set the table's comment."""
 
@@ -29,6 +33,20 @@ def owned_keys(properties: Mapping[str, str]) -> frozenset[str]:
     except ValueError:
         return frozenset()
     return frozenset(str(key) for key in keys) if isinstance(keys, list) else frozenset()
+
+
+def protects_itself(current: Mapping[str, str], declaration: Declaration) -> bool:
+    """True when somebody set `pipelines.reset.allowed` to false on the table itself.
+
+    What the declaration says goes before; what an earlier declaration said and this one does not is
+    to be taken off the table.
+
+    Args:
+        current: The table's properties.
+        declaration: The dataset's.
+    """
+    told = RESET_ALLOWED in declaration.table_properties or RESET_ALLOWED in owned_keys(current)
+    return not told and current.get(RESET_ALLOWED, "true").lower() == "false"
 
 
 def target_properties(
@@ -65,7 +83,7 @@ def target_comment(
         declared: The declaration's comment.
     """
     if declared is not None:
-        return declared
+        return declared or None  # Delta keeps no empty one: it would change with every refresh
     return None if COMMENT in owned_keys(current) else current_comment
 
 

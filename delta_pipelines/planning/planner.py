@@ -22,12 +22,16 @@ from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.binding import Binder
 from delta_pipelines.planning.definition import layout_change
 from delta_pipelines.planning.expressions import check_expectations, check_upsert_expressions
-from delta_pipelines.planning.flow_definition import flow_definition, flows_schema
+from delta_pipelines.planning.flow_definition import (
+    flow_definition,
+    flows_schema,
+    without_checkpoints,
+)
 from delta_pipelines.planning.inputs import advice, check_inputs_read, outside_inputs
-from delta_pipelines.planning.ownership import owner, property_changes
+from delta_pipelines.planning.ownership import owner, property_changes, protects_itself
 from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
 from delta_pipelines.planning.schema_diff import diff_schemas
-from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
+from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set, sparing
 from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
 from delta_pipelines.planning.storage import default_storage
 from delta_pipelines.planning.stream_plans import NOTHING_NEW, StreamPlans
@@ -109,7 +113,6 @@ class _Planner:
         self._checkpoint_retention_days = checkpoint_retention_days
         self._force = force
         self._tables = Tables(spark)
-        self._streams = StreamPlans(graph, self._tables, chosen)
         self._redaction = Redaction.of(settings_of(spark), os.environ).knowing(
             *(flow.declaration.spark_conf for flow in graph.flows)
         )
@@ -123,6 +126,8 @@ class _Planner:
         datasets = []
         with active(self._spark):
             self._look_at_tables()
+            self._chosen = sparing(self._chosen, self._protected_in_place())
+            self._streams = StreamPlans(self._graph, self._tables, self._chosen)
             for dataset in self._chosen.selected:
                 planned = self._dataset(dataset)
                 if planned.error is not None:
@@ -141,6 +146,16 @@ class _Planner:
             full=self._chosen.full,
             redaction=self._redaction,
         )
+
+    def _protected_in_place(self) -> list[Table]:
+        """Tables to refresh fully that say themselves, and not by a declaration, that none may."""
+        found = []
+        for table in self._graph.tables:
+            if table.identifier in self._chosen.full:
+                state = self._tables.known(table.identifier)
+                if state is not None and protects_itself(state.properties, table.declaration):
+                    found.append(table)
+        return found
 
     def _look_at_tables(self) -> None:
         """Load what every table and source is, so that reads behind the back are recognised."""
@@ -189,6 +204,8 @@ class _Planner:
         )
         notes: tuple[str, ...] = ()
         is_stream = any(frame.isStreaming for frame in frames)
+        if not is_stream and (is_full or not table.keeps_rows):
+            definition = without_checkpoints(definition)
         if is_stream:
             notes = self._streams.check(table, frames, definition, is_full_refresh=is_full)
         blocked = table.identifier in self._chosen.blocked

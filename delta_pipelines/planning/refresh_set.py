@@ -38,13 +38,7 @@ def construct_full_refresh_set(
         asked = [table for table in tables if table in selected or table in asked]
     full = [table for table in asked if table.reset_allowed]
     refused = [table for table in asked if not table.reset_allowed]
-    if refused:
-        listed = ", ".join(str(table.identifier) for table in refused)
-        log.info(
-            "Skipping full refresh on some tables because %s was set to false. Tables: [%s]",
-            RESET_ALLOWED,
-            listed,
-        )
+    log_spared(refused)
     ordinary = [
         table for table in tables if (table in selected or table in refused) and table not in full
     ]
@@ -52,5 +46,20 @@ def construct_full_refresh_set(
     return everything, [t.identifier for t in ordinary], [t.identifier for t in full]
 
 
+def log_spared(tables: Sequence[Table]) -> None:
+    """Say in one INFO line which tables are not refreshed fully though that was asked for.
+
+    Args:
+        tables: None at all says nothing.
+    """
+    if tables:
+        log.info(
+            "Skipping full refresh on some tables because %s was set to false. Tables: [%s]",
+            RESET_ALLOWED,
+            ", ".join(str(table.identifier) for table in tables),
+        )
+
+
 def _named(table: Table, names: Collection[Identifier | str]) -> bool:
-    return any(str(name).lower() in (str(table.identifier), table.name.lower()) for name in names)
+    spellings = (table.name.lower(), *table.identifier.spellings)
+    return any(str(name).lower() in spellings for name in names)

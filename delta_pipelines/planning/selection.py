@@ -1,12 +1,12 @@
 """What the user asked to refresh, before it is held against a graph."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.refresh_set import construct_full_refresh_set
+from delta_pipelines.planning.refresh_set import construct_full_refresh_set, log_spared
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,18 @@ def refresh_set(graph: Graph, selection: Selection) -> RefreshSet:
         ),
         reset=frozenset(flow.name.lower() for flow in reset),
     )
+
+
+def sparing(chosen: RefreshSet, tables: Sequence[Table]) -> RefreshSet:
+    """The same set with more tables that are refreshed and not refreshed fully.
+
+    Args:
+        chosen: What the run refreshes.
+        tables: Tables that may not be refreshed fully, as it turned out.
+    """
+    log_spared(tables)
+    spared = frozenset(table.identifier for table in tables)
+    return replace(chosen, full=chosen.full - spared, blocked=chosen.blocked | spared)
 
 
 def _flows_named(graph: Graph, name: str) -> tuple[Flow, ...]:

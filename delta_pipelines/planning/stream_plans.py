@@ -100,14 +100,14 @@ class StreamPlans:
         current = checkpoints_of(base.properties) if base and not is_full_refresh else {}
         notes = []
         for flow in flows:
-            had = current.get(flow.name.lower())
+            had = current.get(flow.key)
             if flow.name.lower() in self._chosen.reset:
                 notes.append(f"flow {flow.name!r} reads its streams from the beginning")
             elif had is None and base is not None and not is_full_refresh:
                 notes.append(f"flow {flow.name!r} is new: it reads its streams from the beginning")
             elif had is not None and (told := had.outdated(self._sources(flow))):
                 raise DatasetError(outdated_reason(flow, told, table.name), dataset=table.name)
-        declared = {flow.name.lower() for flow in flows}
+        declared = {flow.key for flow in flows}
         notes += [
             f"flow {name!r} is no longer declared; its checkpoint is kept"
             for name in current
@@ -142,7 +142,7 @@ class StreamPlans:
         base = self._tables.state(table.identifier)
         current = checkpoints_of(base.properties) if base else {}
         for flow, frame in zip(self._graph.flows_of(table.identifier), frames, strict=True):
-            had = current.get(flow.name.lower())
+            had = current.get(flow.key)
             sources = self._sources(flow)
             if had is None or not sources.keys() <= had.sources.keys():
                 return False
@@ -151,7 +151,7 @@ class StreamPlans:
                 return False
             states = [self._tables.state(identifier) for identifier in reads]
             versions = {state.table_id: state.version for state in states if state is not None}
-            path = had.path(storage, table.identifier, flow.name)
+            path = had.path(storage, table.identifier, flow.key)
             if not are_at_their_end(frame.sparkSession, frame, path, versions):
                 return False
         spark = frames[0].sparkSession
@@ -172,5 +172,5 @@ class StreamPlans:
                 and upstream.keeps_rows
             ):
                 source = StreamSource(source.table_id, source.epoch + 1)
-            sources[str(identifier)] = source
+            sources[str(identifier.plain)] = source
         return sources

@@ -36,6 +36,10 @@ class Tables:
             self._states[identifier] = load_table(self._spark, identifier)
         return self._states[identifier]
 
+    def known(self, identifier: Identifier) -> TableState | None:
+        """What `state` gave before; None when it was not asked for, or failed."""
+        return self._states.get(identifier)
+
     def will_write(self, identifier: Identifier, schema: "StructType") -> None:
         """Note that this run writes a table, and which columns it will have."""
         self._planned[identifier] = schema
@@ -58,7 +62,7 @@ class Tables:
             return session.createDataFrame([], self._planned[identifier])
         state = self.state(identifier)
         if state is None:
-            raise DatasetError(f"its input {identifier} does not exist; refresh that one too.")
+            raise missing_input(identifier)
         return read_pinned(session, state)
 
     def stream(
@@ -78,7 +82,7 @@ class Tables:
             return empty_stream(session, stream_schema(self._planned[identifier], how))
         state = self.state(identifier)
         if state is None:
-            raise DatasetError(f"its input {identifier} does not exist; refresh that one too.")
+            raise missing_input(identifier)
         return read_stream(session, state, how)
 
     @property
@@ -94,3 +98,11 @@ class Tables:
     def locations(self) -> dict[str, Identifier]:
         """Where the tables seen so far are stored."""
         return {s.location: i for i, s in self._states.items() if s is not None}
+
+
+def missing_input(identifier: Identifier) -> DatasetError:
+    """The error for a table that is to be read and is not there."""
+    return DatasetError(
+        f"its input {identifier} does not exist; refresh that one too, or create it when it is a "
+        f"source()."
+    )

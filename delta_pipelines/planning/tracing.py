@@ -3,6 +3,7 @@
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.analysed import AnalysedPlan, analysed_plan
@@ -96,6 +97,16 @@ def last_write(session: "SparkSession", state: TableState, pipeline: str) -> Las
     found = _found_in_place.get((state.table_id, version))
     if found is not None:
         return LastWrite(version, ours=True, dependencies=found)
+    last = _write_at(session, state, version, pipeline)
+    # A later commit that changed only properties says what the rows would depend on by then.
+    for later in range(state.version, version, -1):
+        told = _write_at(session, state, later, pipeline)
+        if told.ours and told.dependencies is not None:
+            return replace(last, dependencies=told.dependencies)
+    return last
+
+
+def _write_at(session: "SparkSession", state: TableState, version: int, pipeline: str) -> LastWrite:
     entry = recorded_entry(session, state.location, state.table_id, version)
     said = entry.user_metadata if entry is not None else None
     return LastWrite.of(version, said, pipeline=pipeline, dataset=str(state.identifier))

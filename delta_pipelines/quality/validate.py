@@ -1,6 +1,7 @@
 """What is wrong with a dataset's expectations, told without a JVM."""
 
 from delta_pipelines.declarations import Declaration
+from delta_pipelines.graph.row_expressions import row_expression_problem
 
 KINDS = ("materialized_view", "streaming_table", "append_flow", "upsert")
 """Kinds whose rows are written, so that they can be counted on the way."""
@@ -28,28 +29,7 @@ def expectation_problems(declaration: Declaration) -> list[str]:
     texts = [f"the expectation {name!r} is there more than once." for name in repeated]
     texts += ["an expectation has an empty name."] * any(not name.strip() for name in names)
     for expectation in declaration.expectations:
-        problem = _problem(expectation.condition)
+        problem = row_expression_problem(expectation.condition)
         if problem:
             texts.append(f"expectation {expectation.name!r}: {problem}")
     return texts
-
-
-def _problem(condition: str) -> str | None:
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    try:
-        parsed = sqlglot.parse(condition, read="spark")
-    except SqlglotError:
-        parsed = []
-    if len(parsed) != 1 or parsed[0] is None or isinstance(parsed[0], exp.Alias):
-        return f"{condition!r} is not a SQL expression."
-    if parsed[0].find(exp.Query) is not None:
-        return (
-            "a condition is about one row; what a subquery reads would be read unseen. Join it in "
-            "the query."
-        )
-    if parsed[0].find(exp.AggFunc, exp.Window) is not None:
-        return "a condition is about one row: no aggregate and no window. Compute it in the query."
-    return None

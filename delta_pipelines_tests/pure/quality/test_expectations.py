@@ -113,8 +113,9 @@ def test_a_wrapper_between_dataset_and_expectation_is_told() -> None:
         ("n IN (SELECT id FROM other)", "subquery"),
         ("EXISTS (SELECT 1 FROM other)", "subquery"),
         ("n > (SELECT max(id) FROM other)", "subquery"),
-        ("count(*) > 1", "no aggregate and no window"),
-        ("row_number() OVER (PARTITION BY n ORDER BY n) = 1", "no aggregate and no window"),
+        ("count(*) > 1", "no aggregate, no window"),
+        ("row_number() OVER (PARTITION BY n ORDER BY n) = 1", "no aggregate, no window"),
+        ("explode(array(n)) > 1", "no generator"),
     ],
 )
 def test_a_condition_is_about_one_row(condition: str, why: str) -> None:
