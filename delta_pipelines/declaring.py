@@ -211,7 +211,8 @@ class DeclaresDatasets(DeclaresExpectations):
             sequence_by: SQL expression over the query's columns. Of several rows of one key the
                 greatest counts, and a row older than the table's is not applied.
             deletes_when: SQL condition over the query's columns; where it is true the key's row
-                is deleted, and nothing is inserted.
+                is deleted, and nothing is inserted. Nothing is kept of a deleted row, so an older
+                row of its key that comes with a later refresh is inserted again.
             **options: See `TableOptions`.
 
         Example:

@@ -59,8 +59,9 @@ class MergeSpec:
         for what, text in named.items():
             if not isinstance(text, str) or not text:
                 return f"{what} is a text that is not empty, and {text!r} is none."
-        if not isinstance(self.source, DataFrame):
-            kind = type(self.source).__name__
+        source: object = self.source
+        if not isinstance(source, DataFrame):
+            kind = type(source).__name__
             return f"source is a DataFrame, not {kind}; of a table it is spark.table(...)."
         if not isinstance(self.on, str | Column) or (isinstance(self.on, str) and not self.on):
             return f"on is SQL text or a Column, and {self.on!r} is neither."

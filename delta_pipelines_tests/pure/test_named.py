@@ -64,3 +64,13 @@ def test_a_declared_name_wins_over_a_qualified_one() -> None:
     declared = Item("s.t", Identifier("c", "s", "t"))
     assert NamedSequence([qualified, declared])["s.t"] is declared
     assert NamedSequence([declared, qualified])["s.t"] is declared
+
+
+def test_the_sessions_own_catalog_is_found_with_its_name_and_without() -> None:
+    for catalog in (None, "spark_catalog"):
+        item = Item("t", Identifier(catalog, "s", "t"))
+        items = NamedSequence([item])
+        assert items["s.t"] is items["spark_catalog.s.t"] is item
+    other = NamedSequence([Item("t", Identifier("lake", "s", "t"))])
+    assert "s.t" not in other
+    assert "lake.s.t" in other

@@ -1,5 +1,6 @@
 """Decorators record declarations and leave functions as they are."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -167,3 +168,14 @@ def test_declaring_more_after_a_graph_gives_a_new_graph(pipeline: dp.Pipeline) -
     pipeline.materialized_view("b", "SELECT * FROM a")
     assert [t.name for t in before.tables] == ["a"]
     assert [t.name for t in pipeline.graph().tables] == ["a", "b"]
+
+
+def test_a_callable_without_a_name_needs_one() -> None:
+    p = dp.Pipeline("p", schema="s")
+    nameless = functools.partial(lambda spark, n: spark.range(n), n=3)
+    with pytest.raises(dp.DeclarationError, match="name="):
+        p.materialized_view(nameless)
+    with pytest.raises(dp.DeclarationError, match="name="):
+        p.upsert(keys=["id"])(nameless)
+    p.materialized_view("t")(nameless)
+    assert [table.name for table in p.graph().tables] == ["t"]

@@ -229,3 +229,33 @@ def test_a_name_with_the_session_catalog_finds_a_dataset_without_it() -> None:
     p.materialized_view("u", "SELECT * FROM spark_catalog.s.t")
     graph = p.graph()
     assert [str(i) for i in graph.inputs(graph.tables["u"].identifier)] == ["s.t"]
+
+
+@pytest.mark.parametrize("option", ["sequence_by", "deletes_when"])
+@pytest.mark.parametrize(
+    "text", ["count(*) > 1", "row_number() OVER (ORDER BY n)", "*", "n >", "(SELECT 1)"]
+)
+def test_an_upserts_expressions_are_about_one_row(option: str, text: str) -> None:
+    p = pipeline()
+    p.upsert("t", "SELECT 1 AS n", keys=["n"], **{option: text})
+    assert only_problem(p).startswith(f"{option}: ")
+
+
+@pytest.mark.parametrize("kind", ["materialized_view", "upsert"])
+def test_what_replaces_rows_is_not_append_only(kind: str) -> None:
+    p = pipeline()
+    keys = {"keys": ["n"]} if kind == "upsert" else {}
+    properties = {"delta.appendOnly": "true"}
+    getattr(p, kind)("t", "SELECT 1 AS n", table_properties=properties, **keys)
+    assert "delta.appendOnly" in only_problem(p)
+
+
+def test_an_append_flow_may_not_have_its_tables_name_in_any_spelling() -> None:
+    p = pipeline()
+    p.source("landing.rows")
+    p.create_streaming_table("s.t")
+
+    @p.append_flow(target="s.t")
+    def t(rows): ...
+
+    assert any("the name is the table's" in problem for problem in problems(p))

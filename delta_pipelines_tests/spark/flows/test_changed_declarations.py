@@ -1,0 +1,353 @@
+"""A declaration that changes over a table that is there: no row is doubled, lost or left out."""
+
+import pytest
+
+import delta_pipelines as dp
+from delta_pipelines.delta.loading import load_table
+from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY
+from delta_pipelines_tests.pipelines import (
+    failure,
+    rows_of,
+    run,
+    run_one,
+    run_well,
+    scratch,
+    version_of,
+)
+
+
+def land(spark, table, *numbers):
+    rows = spark.createDataFrame([(number,) for number in numbers], "id INT")
+    rows.write.format("delta").mode("append").saveAsTable(table)
+
+
+@pytest.fixture
+def landing(spark, schema):
+    land(spark, f"{schema}.src", 0, 1, 2)
+    return f"{schema}.src"
+
+
+def stream(schema, name="t", **options):
+    pipeline = scratch(schema)
+    pipeline.source(f"{schema}.src")
+
+    @pipeline.streaming_table(name, inputs={"rows": f"{schema}.src"}, **options)
+    def t(rows):
+        return rows
+
+    return pipeline
+
+
+def upsert(schema, sql=None, **options):
+    pipeline = scratch(schema)
+    pipeline.source(f"{schema}.src")
+    if sql is not None:
+        pipeline.upsert("t", sql.format(schema), keys=["id"], **options)
+    else:
+
+        @pipeline.upsert(keys=["id"], inputs={"rows": dp.Stream(f"{schema}.src")}, **options)
+        def t(rows):
+            return rows
+
+    return pipeline
+
+
+def view(schema, sql, **options):
+    pipeline = scratch(schema)
+    pipeline.source(f"{schema}.src")
+    pipeline.materialized_view("t", sql.format(schema), **options)
+    return pipeline
+
+
+def numbers(spark, schema, name="t"):
+    return [row[0] for row in rows_of(spark, f"{schema}.{name}")]
+
+
+def two_flows(schema, *names):
+    pipeline = scratch(schema)
+    for source in ("x", "y"):
+        pipeline.source(f"{schema}.{source}")
+    pipeline.create_streaming_table("t")
+    for name in names:
+
+        @pipeline.append_flow(target="t", name=f"from_{name}", inputs={"rows": f"{schema}.{name}"})
+        def flow(rows):
+            return rows
+
+    return pipeline
+
+
+def test_a_flow_that_was_away_during_a_full_refresh_begins_anew(spark, schema):
+    land(spark, f"{schema}.x", 1)
+    land(spark, f"{schema}.y", 2)
+    run_well(two_flows(schema, "x", "y"), spark)
+    run_well(two_flows(schema, "x"), spark, full_refresh=["t"])
+    assert numbers(spark, schema) == [1]
+    run_well(two_flows(schema, "x", "y"), spark)
+    assert numbers(spark, schema) == [1, 2]
+
+
+def test_a_flow_that_was_away_during_refreshes_goes_on(spark, schema):
+    land(spark, f"{schema}.x", 1)
+    land(spark, f"{schema}.y", 2)
+    run_well(two_flows(schema, "x", "y"), spark)
+    land(spark, f"{schema}.y", 3)
+    run_well(two_flows(schema, "x"), spark)
+    run_well(two_flows(schema, "x", "y"), spark)
+    assert numbers(spark, schema) == [1, 2, 3]
+
+
+def test_a_batch_that_replaced_a_streams_rows_makes_the_stream_begin_anew(spark, schema, landing):
+    run_well(upsert(schema), spark)
+    batch = upsert(schema, "SELECT * FROM {}.src WHERE id = 0")
+    run_well(batch, spark, full_refresh=["t"])
+    assert numbers(spark, schema) == [0]
+    assert CHECKPOINTS_KEY not in load_table(spark, dp.Identifier(None, schema, "t")).properties
+    run_well(upsert(schema), spark)
+    assert numbers(spark, schema) == [0, 1, 2]
+
+
+KINDS = {
+    "materialized_view": lambda schema, **options: view(schema, "SELECT * FROM {}.src", **options),
+    "streaming_table": stream,
+    "upsert": lambda schema, **options: upsert(schema, "SELECT * FROM {}.src", **options),
+}
+
+
+@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize("second", KINDS)
+def test_another_kind_needs_a_full_refresh(spark, schema, landing, first, second):
+    run_well(KINDS[first](schema), spark)
+    result = run_one(KINDS[second](schema), spark)
+    if first == second:
+        assert result.status in ("completed", "unchanged")
+    else:
+        told = str(failure(result))
+        assert f"holds the rows of a {first.replace('_', ' ')}" in told
+        assert "full_refresh=['t']" in told
+        assert run(KINDS[second](schema), spark, full_refresh=["t"]).results["t"].version
+    assert numbers(spark, schema) == [0, 1, 2]
+    land(spark, landing, 3)
+    run_well(KINDS[second](schema), spark)
+    assert numbers(spark, schema) == [0, 1, 2, 3]
+
+
+def test_another_kind_takes_no_row_of_a_protected_table(spark, schema, landing):
+    kept = {"table_properties": {"pipelines.reset.allowed": "false"}}
+    run_well(upsert(schema, "SELECT * FROM {}.src", **kept), spark)
+    less = view(schema, "SELECT * FROM {}.src WHERE id > 1", **kept)
+    for options in ({}, {"full_refresh": ["t"]}, {"full_refresh_all": True}):
+        told = str(failure(run_one(less, spark, **options)))
+        assert "after allowing that by pipelines.reset.allowed" in told
+    assert numbers(spark, schema) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("other", ["{}.t", "spark_catalog.{}.t"])
+def test_a_streaming_table_goes_on_however_it_is_named(spark, schema, landing, other):
+    run_well(stream(schema), spark)
+    land(spark, landing, 3)
+    renamed = stream(schema, other.format(schema))
+    (result,) = run_well(renamed, spark).results.values()
+    assert result.metrics["numOutputRows"] == 1
+    assert numbers(spark, schema) == [0, 1, 2, 3]
+
+
+def test_the_catalogs_name_is_found_with_and_without(spark, schema, landing):
+    pipeline = dp.Pipeline("named", schema=schema, catalog="spark_catalog")
+    pipeline.materialized_view("a", "SELECT 1 AS n")
+    result = run_well(pipeline, spark, refresh=[f"{schema}.a"])
+    assert result.results[f"{schema}.a"] is result.results[f"spark_catalog.{schema}.a"]
+    plain = dp.Pipeline("named", schema=schema)
+    plain.materialized_view("a", "SELECT 1 AS n")
+    again = run_well(plain, spark, refresh=[f"spark_catalog.{schema}.a"], force=True)
+    assert again.results["a"].version == 1
+
+
+def test_what_the_table_itself_says_protects_it_too(spark, schema, landing, caplog):
+    pipeline = upsert(schema, "SELECT * FROM {}.src")
+    run_well(pipeline, spark)
+    spark.sql(f"INSERT INTO {schema}.t VALUES (77)")
+    say = f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('pipelines.reset.allowed' = 'false')"
+    spark.sql(say)
+    with caplog.at_level("INFO"):
+        result = run_well(pipeline, spark, full_refresh=["t"]).results["t"]
+    assert result.reset_blocked
+    assert 77 in numbers(spark, schema)
+    assert "Skipping full refresh on some tables because pipelines.reset.allowed" in caplog.text
+    allowing = {"table_properties": {"pipelines.reset.allowed": "true"}}
+    run_well(upsert(schema, "SELECT * FROM {}.src", **allowing), spark, full_refresh=["t"])
+    assert numbers(spark, schema) == [0, 1, 2]
+
+
+def test_a_protection_that_left_the_declaration_protects_no_more(spark, schema, landing):
+    kept = {"table_properties": {"pipelines.reset.allowed": "false"}}
+    run_well(upsert(schema, "SELECT * FROM {}.src", **kept), spark)
+    spark.sql(f"INSERT INTO {schema}.t VALUES (77)")
+    run_well(upsert(schema, "SELECT * FROM {}.src"), spark, full_refresh=["t"])
+    assert numbers(spark, schema) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "key", ["''", "X''", "'__HIVE_DEFAULT_PARTITION__'", "NULL"], ids=lambda key: key.strip("'_")
+)
+def test_a_key_that_a_partition_cannot_keep_is_refused(spark, schema, key):
+    pipeline = scratch(schema)
+    kind = "X'00'" if key.startswith("X") else "'b'"
+    query = f"SELECT * FROM VALUES (1, {key}), (2, {kind}) AS v(id, g)"
+    pipeline.upsert("t", query, keys=["id", "g"], partition_cols=["g"])
+    told = str(failure(run_one(pipeline, spark)))
+    assert "1 row of 2 has NULL in a key column" in told
+    assert "keeps an empty text as NULL" in told
+    unpartitioned = scratch(schema)
+    unpartitioned.upsert("u", query, keys=["id", "g"])
+    if key != "NULL":
+        run_well(unpartitioned, spark)
+        assert spark.table(f"{schema}.u").where("g IS NOT NULL").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("sequence", "column"), [("q", "1 AS q"), ("st.q", "named_struct('q', 1) AS st")]
+)
+def test_a_sequence_may_come_with_the_column_that_it_names(spark, schema, sequence, column):
+    first = scratch(schema)
+    first.upsert("t", "SELECT 1 AS id, 'a' AS v", keys=["id"])
+    run_well(first, spark)
+    then = scratch(schema)
+    query = f"SELECT 1 AS id, 'b' AS v, {column}"
+    then.upsert("t", query, keys=["id"], sequence_by=sequence)
+    run_well(then, spark)
+    assert [row[:2] for row in rows_of(spark, f"{schema}.t")] == [(1, "b")]
+    older = scratch(schema)
+    older.upsert(
+        "t",
+        query.replace("'b'", "'c'").replace("1 AS q", "0 AS q").replace("'q', 1", "'q', 0"),
+        keys=["id"],
+        sequence_by=sequence,
+    )
+    run_well(older, spark)
+    assert [row[:2] for row in rows_of(spark, f"{schema}.t")] == [(1, "b")]
+
+
+@pytest.mark.parametrize("sequence", ["rand()", "map('a', n)", "uuid()"])
+def test_a_sequence_that_orders_nothing_is_told_while_planning(spark, schema, sequence):
+    pipeline = scratch(schema)
+    pipeline.upsert("t", "SELECT 1 AS id, 2 AS n", keys=["id"], sequence_by=sequence)
+    (problem,) = pipeline.plan(spark).errors
+    assert "sequence_by" in str(problem)
+    assert load_table(spark, dp.Identifier(None, schema, "t")) is None
+
+
+def test_an_append_only_table_is_told_while_planning(spark, schema):
+    spark.sql(
+        f"CREATE TABLE {schema}.t (n INT) USING delta TBLPROPERTIES ('delta.appendOnly' = 'true')"
+    )
+    pipeline = scratch(schema)
+    pipeline.materialized_view("t", "SELECT 1 AS n")
+    (problem,) = pipeline.plan(spark).errors
+    assert "append-only" in problem.message
+    spark.sql(f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1,)]
+
+
+def published(schema, base, value):
+    pipeline = dp.Pipeline("views", schema=base)
+    pipeline.materialized_view("base", f"SELECT {value} AS id")
+    pipeline.view(f"{schema}.v", "SELECT * FROM base")
+    return pipeline
+
+
+def test_a_view_that_reads_another_schemas_table_is_published_anew(spark, schema):
+    one, two = f"{schema}_one", f"{schema}_two"
+    run_well(published(schema, one, 1), spark)
+    assert rows_of(spark, f"{schema}.v") == [(1,)]
+    run_well(published(schema, two, 2), spark)
+    assert rows_of(spark, f"{schema}.v") == [(2,)]
+    again = run_well(published(schema, two, 2), spark)
+    assert again.results[f"{schema}.v"].status == "unchanged"
+
+
+@pytest.mark.parametrize(
+    "text", ["-- head\nSELECT * FROM base", "SELECT * FROM base -- end", "SELECT 1 AS n /* e */;"]
+)
+def test_comments_around_a_views_text_are_no_change(spark, schema, text):
+    pipeline = scratch(schema)
+    pipeline.materialized_view("base", "SELECT 1 AS id")
+    pipeline.view("v", text)
+    run_well(pipeline, spark)
+    assert run_one(pipeline, spark, "v").status == "unchanged"
+
+
+@pytest.mark.parametrize("kind", ["materialized_view", "upsert", "streaming_table", "view"])
+def test_an_empty_comment_is_none(spark, schema, landing, kind):
+    makers = {
+        **{
+            name: lambda schema, make=make: make(schema, comment="") for name, make in KINDS.items()
+        },
+        "view": lambda schema: view_alone(schema),
+    }
+    pipeline = makers[kind](schema)
+    run_well(pipeline, spark)
+    result = run_one(pipeline, spark)
+    assert (result.status, result.action) == ("unchanged", "none")
+
+
+def view_alone(schema):
+    pipeline = scratch(schema)
+    pipeline.view("t", "SELECT 1 AS n", comment="")
+    return pipeline
+
+
+def test_a_changed_comment_changes_no_rows(spark, schema, landing):
+    def made(comment):
+        pipeline = upsert(schema, "SELECT * FROM {}.src", comment=comment)
+        pipeline.materialized_view("reader", "SELECT count(*) AS n FROM t")
+        return pipeline
+
+    run_well(made("one"), spark)
+    before = version_of(spark, f"{schema}.reader")
+    second = run_well(made("two"), spark).results
+    assert second["t"].status == "completed"
+    assert (second["reader"].status, version_of(spark, f"{schema}.reader")) == ("unchanged", before)
+    third = run_well(made("two"), spark).results
+    assert [third[name].status for name in ("t", "reader")] == ["unchanged", "unchanged"]
+    land(spark, landing, 3)
+    assert {r.status for r in run_well(made("two"), spark).results.values()} == {"completed"}
+    assert rows_of(spark, f"{schema}.reader") == [(4,)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "word"),
+    [
+        ("CAST('now' AS TIMESTAMP)", "now"),
+        ("CAST(' Today' AS DATE)", "Today"),
+        ("to_timestamp('now')", "now"),
+        ("to_date('yesterday')", "yesterday"),
+        ("CAST('tomorrow ' AS TIMESTAMP_NTZ)", "tomorrow"),
+    ],
+)
+def test_a_text_that_means_the_time_has_no_version(spark, schema, expression, word):
+    pipeline = scratch(schema)
+    pipeline.materialized_view("t", f"SELECT {expression} AS at")
+    run_well(pipeline, spark)
+    result = run_one(pipeline, spark)
+    assert result.status == "completed"
+    assert f"it reads the text '{word}' as a time" in result.reason
+
+
+def test_a_text_or_a_column_named_like_a_time_is_none(spark, schema):
+    pipeline = scratch(schema)
+    pipeline.materialized_view(
+        "t",
+        "SELECT 'now' AS today, CAST(today AS DATE) AS d FROM VALUES ('2020-01-01') AS v(today)",
+    )
+    run_well(pipeline, spark)
+    assert run_one(pipeline, spark).status == "unchanged"
+
+
+def test_an_upsert_tells_how_many_rows_its_table_has(spark, schema, landing):
+    pipeline = upsert(schema, "SELECT * FROM {}.src")
+    assert run_one(pipeline, spark).rows == 3
+    land(spark, landing, 3, 4)
+    assert run_one(pipeline, spark).rows == 5
+    assert run_one(pipeline, spark, force=True).rows == 5
