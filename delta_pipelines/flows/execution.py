@@ -261,7 +261,9 @@ def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
         return planned.reason
     root = bad[0]
     if root.status == "skipped":
-        return f"its input {root.name} was skipped: {root.reason}"
+        # Of a long chain the first and the last link say enough.
+        why = root.reason.rpartition(" was skipped: ")[2]
+        return f"its input {root.name} was skipped: {why}"
     return f"its input {root.name} failed: {detail(root.error)}"
 
 
