@@ -275,10 +275,10 @@ def _file(where: str) -> Path:
 class _WithoutCredentials(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
-        self._known = Redaction.of(os.environ)
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._known.text(super().format(record))
+        # Asked anew: the pipeline's module may have loaded credentials into the environment.
+        return Redaction.of(os.environ).text(super().format(record))
 
 
 def _loaded(path: Path) -> ModuleType:

@@ -4,7 +4,7 @@ Every error of the package is a `PipelineError`. Whether a retry can help is in 
 `transient` attribute, never in the text; a Java stack trace is a cause, never a message.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -128,32 +128,43 @@ class DatasetError(PipelineError):
         return f"{self.dataset}: {self.detail}" if self.dataset else self.detail
 
 
-def detail(error: Exception | None) -> str:
+def detail(error: Exception | None, names: Iterable[str]) -> str:
     """What an error says to a reader who knows which dataset it is about.
 
     Args:
         error: Of any kind; None says nothing.
+        names: The names of that dataset; an error of another one, of an input, keeps its name.
 
     Example:
-        >>> detail(DatasetError("its query failed.", dataset="flights"))
+        >>> detail(DatasetError("its query failed.", dataset="flights"), ["flights"])
         'its query failed.'
+        >>> detail(DatasetError("it is a view.", dataset="ext.v"), ["flights"])
+        'ext.v: it is a view.'
     """
-    if isinstance(error, DatasetError):
+    if isinstance(error, DatasetError) and _is_about(error, names):
         return error.detail
     return "" if error is None else str(error)
 
 
-def problem_of(error: Exception, dataset: str, location: "SourceLocation | None") -> Problem:
+def _is_about(error: DatasetError, names: Iterable[str]) -> bool:
+    subject = (error.dataset or "").replace("`", "").lower()
+    return not subject or subject in {name.lower() for name in names}
+
+
+def problem_of(
+    error: Exception, names: Sequence[str], location: "SourceLocation | None"
+) -> Problem:
     """An error of one dataset, as one of a plan's problems.
 
     Args:
         error: Of any kind.
-        dataset: Declared name of the dataset.
+        names: The names of the dataset, the declared one first.
         location: Where it was declared.
     """
-    if isinstance(error, DatasetError):
-        return Problem(error.message, dataset, error.location or location)
-    return Problem(str(error))
+    if not isinstance(error, DatasetError):
+        return Problem(str(error))
+    told = error.message if _is_about(error, names) else f"{error.dataset}: {error.message}"
+    return Problem(told, names[0], error.location or location)
 
 
 def as_pipeline_error(
@@ -219,7 +230,7 @@ class PipelineRunError(PipelineError):
         failed = [r for r in result.results.values() if r.status == "failed"]
         skipped = [r for r in result.results.values() if r.status == "skipped"]
         lines = [f"{len(failed)} of {len(result.results)} datasets failed, {len(skipped)} skipped:"]
-        lines += [f"  - {r.name} failed: {detail(r.error)}" for r in failed]
+        lines += [f"  - {r.name} failed: {r.failure}" for r in failed]
         lines += [f"  - {r.name} skipped: {r.reason}" for r in skipped]
         super().__init__("\n".join(lines))
 

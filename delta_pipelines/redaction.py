@@ -14,10 +14,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, quote_plus
 
-from delta_pipelines.errors import DeclarationError, PipelineError, PlanError
+from delta_pipelines.errors import (
+    DatasetError,
+    DeclarationError,
+    ExpectationError,
+    PipelineError,
+    PlanError,
+)
 
 if TYPE_CHECKING:
     from delta_pipelines.flows.results import DatasetResult
+    from delta_pipelines.quality.results import ExpectationResult
 
 REDACTED = "***"
 SPARK_PATTERN_KEY = "spark.redaction.regex"
@@ -164,10 +171,13 @@ class Redaction:
             changes=self.data(result.changes),
             inputs=self.data(result.inputs),
             notes=self.data(result.notes),
-            expectations=tuple(
-                replace(e, condition=self.text(e.condition)) for e in result.expectations
-            ),
+            expectations=self._expectations(result.expectations),
         )
+
+    def _expectations(
+        self, results: "tuple[ExpectationResult, ...]"
+    ) -> "tuple[ExpectationResult, ...]":
+        return tuple(replace(e, condition=self.text(e.condition)) for e in results)
 
     def error(self, error: E) -> E:
         """Take credentials out of an error of ours, in place, and out of what caused it.
@@ -180,6 +190,10 @@ class Redaction:
         """
         if isinstance(error, PipelineError):
             error.args = self.data(error.args)
+            if isinstance(error, DatasetError) and error.dataset:
+                error.dataset = self.text(error.dataset)
+            if isinstance(error, ExpectationError):
+                error.results = self._expectations(error.results)
             if isinstance(error, DeclarationError | PlanError):
                 error.problems = tuple(
                     replace(p, message=self.text(p.message)) for p in error.problems

@@ -1,15 +1,21 @@
 """Expectations as asset checks: one per dataset and name."""
 
+import itertools
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from delta_pipelines.dagster.specs import PipelineBinding
 from delta_pipelines.declarations import Expectation
 from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.redaction import Redaction
+
+if TYPE_CHECKING:
+    from delta_pipelines.dagster.specs import PipelineBinding
 
 _SEVERITY = {
     "warn": dg.AssetCheckSeverity.WARN,
@@ -23,58 +29,78 @@ _MEANS = {
 }
 
 
-def check_specs(binding: PipelineBinding) -> list[dg.AssetCheckSpec]:
+CheckNames = Mapping[tuple[Identifier, str], str]
+"""Table and name of an expectation -> name of its asset check."""
+
+
+def check_names(graph: Graph, identifiers: Mapping[dg.AssetKey, Identifier]) -> CheckNames:
+    """Name the asset checks of a pipeline; flows of one table share an expectation by its name.
+
+    Dagster takes letters, digits and `_`, and wants the keys of assets and those of checks behind
+    the keys of their assets to be all different when they are joined by `_`.
+
+    Args:
+        graph: The pipeline's graph.
+        identifiers: Asset key -> dataset.
+    """
+    prefixes = {identifier: key.to_python_identifier() for key, identifier in identifiers.items()}
+    taken, named = set(prefixes.values()), dict[tuple[Identifier, str], str]()
+    for table in graph.tables:
+        for expectation in expectations_of(graph, table.identifier):
+            prefix, stem = prefixes[table.identifier], _plain(expectation.name)
+            numbered = itertools.chain([stem], (f"{stem}_{n}" for n in itertools.count(2)))
+            name = next(name for name in numbered if f"{prefix}_{name}" not in taken)
+            taken.add(f"{prefix}_{name}")
+            named[table.identifier, expectation.name] = name
+    return named
+
+
+def check_specs(binding: "PipelineBinding") -> list[dg.AssetCheckSpec]:
     """The asset checks of a pipeline.
 
     Args:
-        binding: Its datasets and their asset keys.
+        binding: Its datasets, their asset keys and the names of their checks.
     """
+    known = Redaction.of(os.environ)
     return [
         dg.AssetCheckSpec(
-            name=name,
+            name=binding.checks[table.identifier, expectation.name],
             asset=binding.key_of(table.identifier),
-            description=f"{expectation.name}: `{expectation.condition}`. "
-            f"{_MEANS[expectation.action]}",
-            metadata={"condition": expectation.condition, "action": expectation.action},
+            description=known.text(
+                f"{expectation.name}: `{expectation.condition}`. {_MEANS[expectation.action]}"
+            ),
+            metadata={"delta_pipelines/action": expectation.action},
         )
         for table in binding.graph.tables
-        for expectation, name in check_names(binding.graph, table.identifier).values()
+        for expectation in expectations_of(binding.graph, table.identifier)
     ]
 
 
-def check_names(graph: Graph, identifier: Identifier) -> dict[str, tuple[Expectation, str]]:
-    """A table's expectations by name, each with the name of its check, which Dagster limits.
-
-    Flows of one table may share an expectation's name; they share the check then.
+def expectations_of(graph: Graph, identifier: Identifier) -> list[Expectation]:
+    """A table's expectations, those of all its flows, each name once.
 
     Args:
         graph: The pipeline's graph.
         identifier: A table.
     """
-    named: dict[str, tuple[Expectation, str]] = {}
-    for flow in graph.flows_of(identifier):
-        for expectation in flow.declaration.expectations:
-            taken = {name for _, name in named.values()}
-            if expectation.name not in named:
-                named[expectation.name] = (expectation, _free(expectation.name, taken))
-    return named
+    flows = graph.flows_of(identifier)
+    found = (expectation for flow in flows for expectation in flow.declaration.expectations)
+    return list({expectation.name: expectation for expectation in found}.values())
 
 
 def check_results(
-    binding: PipelineBinding, result: DatasetResult, selected: set[dg.AssetCheckKey]
+    binding: "PipelineBinding", result: DatasetResult, selected: Collection[dg.AssetCheckKey]
 ) -> Iterator[dg.AssetCheckResult]:
     """What a run found of a dataset's expectations; nothing where it looked at no row.
 
     Args:
-        binding: The pipeline's datasets and their asset keys.
+        binding: The pipeline's datasets, their asset keys and the names of their checks.
         result: The dataset's.
         selected: The checks that this step is to report.
     """
-    if not result.expectations:
-        return
-    key, names = binding.key_of(result.identifier), check_names(binding.graph, result.identifier)
     for found in result.expectations:
-        _, name = names[found.name]
+        key = binding.key_of(result.identifier)
+        name = binding.checks[result.identifier, found.name]
         if dg.AssetCheckKey(key, name) not in selected:
             continue
         yield dg.AssetCheckResult(
@@ -91,10 +117,5 @@ def check_results(
         )
 
 
-def _free(name: str, taken: set[str]) -> str:
-    stem = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "expectation"
-    number, free = 1, stem
-    while free in taken:
-        number += 1
-        free = f"{stem}_{number}"
-    return free
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "expectation"

@@ -45,8 +45,10 @@ def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
         graph: The pipeline's graph.
 
     Example:
-        >>> schema = op_config_schema("sales", graph)
-        >>> sorted(schema)
+        >>> from delta_pipelines.pipeline import Pipeline
+        >>> sales = Pipeline("sales", schema="sales")
+        >>> sales.materialized_view("orders", "SELECT 1 AS n")
+        >>> sorted(op_config_schema("sales", sales.graph()))
         ['force', 'full_refresh', 'full_refresh_all']
     """
     fields = {

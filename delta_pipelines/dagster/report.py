@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from delta_pipelines.dagster.metadata import refresh_word
-from delta_pipelines.errors import PipelineError, detail
+from delta_pipelines.errors import PipelineError
 from delta_pipelines.flows.results import DatasetResult
 
 _HEADER = "| dataset | kind | status | action | reason | version | rows | seconds |"
@@ -75,7 +75,7 @@ def failure(pipeline: str, results: Sequence[DatasetResult]) -> dg.Failure | Non
 
 
 def _said(result: DatasetResult) -> str:
-    return detail(result.error) if result.error is not None else result.reason
+    return result.failure or result.reason
 
 
 def _row(result: DatasetResult) -> str:

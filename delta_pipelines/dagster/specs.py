@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import dagster as dg
 from dagster_shared.check import CheckError
 
+from delta_pipelines.dagster.checks import CheckNames, check_names
 from delta_pipelines.dagster.keys import asset_key
 from delta_pipelines.dagster.translator import DatasetTranslatorData, DeltaPipelineTranslator
 from delta_pipelines.errors import DeclarationError, Problem
@@ -25,11 +26,13 @@ class PipelineBinding:
         pipeline: The pipeline.
         graph: Its graph when the code location was loaded.
         identifiers: Asset key -> dataset, for tables, persisted views and sources.
+        checks: Table and name of an expectation -> name of its asset check.
     """
 
     pipeline: Pipeline
     graph: Graph
     identifiers: Mapping[dg.AssetKey, Identifier]
+    checks: CheckNames
 
     def key_of(self, identifier: Identifier) -> dg.AssetKey:
         """The asset key of a dataset."""
@@ -74,7 +77,7 @@ def build_specs(pipeline: Pipeline, translator: DeltaPipelineTranslator | None) 
                 f"{identifiers[key]}; the translator must give every dataset a key of its own.",
             )
         identifiers[key] = dataset.identifier
-    binding = PipelineBinding(pipeline, graph, identifiers)
+    binding = PipelineBinding(pipeline, graph, identifiers, check_names(graph, identifiers))
     return PipelineSpecs(
         binding=binding,
         assets=tuple(_bound(book.spec(a.identifier), binding, True) for a in graph.assets),

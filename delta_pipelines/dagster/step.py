@@ -54,6 +54,12 @@ def run_step(
     finished = names_of(binding, [key for attempt in attempts for key in attempt.finished])
     selected = names_of(binding, context.selected_asset_keys)
     chosen = tuple(identifier for identifier in selected if identifier not in finished)
+    if not selected:
+        context.log.warning(
+            "No dataset is selected. Expectations are looked at while rows are written: "
+            "materialize the asset to evaluate its checks."
+        )
+        return
     if not chosen:
         context.log.info("Every selected dataset was finished by an earlier attempt.")
         return

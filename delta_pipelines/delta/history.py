@@ -59,7 +59,7 @@ def data_version_at(spark: SparkSession, location: str, table_id: str, version: 
             found = known
             break
         entry = recorded_entry(spark, location, table_id, candidate)
-        if entry is None or not _keeps_rows(entry):
+        if entry is None or not keeps_rows(entry.operation, entry.user_metadata):
             found = candidate
             break
     if len(_known) > _MAX_KNOWN:
@@ -68,11 +68,21 @@ def data_version_at(spark: SparkSession, location: str, table_id: str, version: 
     return found
 
 
-def _keeps_rows(entry: HistoryEntry) -> bool:
-    if entry.operation in KEEPS_ROWS:
+def keeps_rows(operation: str, user_metadata: str | None) -> bool:
+    """True when a commit leaves every row as it is.
+
+    Args:
+        operation: Delta's name of what it did.
+        user_metadata: The text that its writer left.
+
+    Example:
+        >>> keeps_rows("OPTIMIZE", None), keeps_rows("WRITE", None)
+        (True, False)
+    """
+    if operation in KEEPS_ROWS:
         return True
     try:
-        said = json.loads(entry.user_metadata or "null")
+        said = json.loads(user_metadata or "null")
     except ValueError:
         return False
     return isinstance(said, dict) and said.get(KEEPS_ROWS_KEY) is True

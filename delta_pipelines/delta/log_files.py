@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from delta_pipelines.delta.history import KEEPS_ROWS
+from delta_pipelines.delta.history import keeps_rows
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 
@@ -79,19 +79,19 @@ def rows_moved(table: Path, since: LogPosition, now: LogPosition) -> bool:
     if seen.exists() and seen.stat().st_mtime_ns != since.written_ns:
         return True
     return any(
-        _operation(table, version) not in KEEPS_ROWS
-        for version in range(since.version + 1, now.version + 1)
+        not _keeps_rows(table, version) for version in range(since.version + 1, now.version + 1)
     )
 
 
-def _operation(table: Path, version: int) -> str | None:
-    """A commit's operation; None when its file is gone or does not begin with it."""
+def _keeps_rows(table: Path, version: int) -> bool:
+    """True when a commit says so; not when its file is gone or does not begin with what it says."""
     try:
         with _file(table, version).open(encoding="utf-8") as lines:
             first = json.loads(lines.readline())
     except (OSError, ValueError):
-        return None
-    return first.get("commitInfo", {}).get("operation") if isinstance(first, dict) else None
+        return False
+    about = first.get("commitInfo", {}) if isinstance(first, dict) else {}
+    return keeps_rows(str(about.get("operation")), about.get("userMetadata"))
 
 
 def _file(table: Path, version: int) -> Path:

@@ -8,9 +8,6 @@ from delta_pipelines.delta.jvm import JavaObject, is_classic, optional
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-WAIT_MILLISECONDS = 10_000
-"""How long Spark may take to tell its listeners of a query that has ended."""
-
 
 class Observed:
     """Rows with an observation (`CollectMetrics` in Spark's plan) that never waits for ever.
@@ -43,9 +40,6 @@ class Observed:
         if not is_classic(self._unobserved.sparkSession):
             return None
         future: JavaObject = self._observation._jo.future()  # type: ignore[union-attr]
-        if not future.isCompleted():
-            context = self._unobserved.sparkSession.sparkContext._jsc.sc()
-            context.listenerBus().waitUntilEmpty(WAIT_MILLISECONDS)
         outcome = optional(future.value()) if future.isCompleted() else None
         row = outcome.get() if outcome is not None else None
         if row is None or row.length() != len(self._counts):

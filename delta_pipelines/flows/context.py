@@ -23,12 +23,14 @@ from delta_pipelines.planning.binding import Binder
 from delta_pipelines.planning.checkpoints import StreamSource
 from delta_pipelines.planning.decision import definition_of
 from delta_pipelines.planning.dependencies import Dependencies
+from delta_pipelines.planning.expressions import with_expressions
 from delta_pipelines.planning.kept_schema import nullable_schema
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.planner import plan_anew
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.tables import missing_input
 from delta_pipelines.planning.tracing import tables_behind, trace
+from delta_pipelines.quality.results import ExpectationResult
 from delta_pipelines.steps import Step, reached
 
 if TYPE_CHECKING:
@@ -120,6 +122,8 @@ class UpdateContext:
         self.cancelled = threading.Event()
         self.begun: dict[Identifier, TableDefinition] = {}
         """Streaming refreshes of this run whose table is defined: a retry goes on from there."""
+        self.expectations: dict[Identifier, tuple[ExpectationResult, ...]] = {}
+        """What was found of streams' rows that are written, over all attempts of a dataset."""
         self._anew: dict[Identifier, DatasetPlan] = {}
         self._leases: dict[Identifier, Lease] = {}
 
@@ -227,7 +231,7 @@ class UpdateContext:
                     dataset=flow.name,
                 )
         if not frame.isStreaming:
-            self._analysed[flow.target] = (session, frame, mark)
+            self._analysed[flow.target] = (session, with_expressions(flow, frame), mark)
         return frame
 
     def stream_sources(self, flow: Flow) -> dict[str, StreamSource]:
@@ -259,7 +263,9 @@ class UpdateContext:
         """Names of the pipeline's tables and sources by their location."""
         datasets = (*self.plan.graph.tables, *self.plan.graph.sources)
         states = [self.versions.version(dataset.identifier) for dataset in datasets]
-        return {state.location: str(state.identifier) for state in states if state is not None}
+        return {
+            state.location: str(state.identifier.plain) for state in states if state is not None
+        }
 
     def inputs(self, flow: Flow) -> dict[str, int | None]:
         """What a flow reads in this run: qualified name or path -> Delta version."""

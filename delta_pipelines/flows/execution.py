@@ -16,7 +16,6 @@ from delta_pipelines.errors import (
     PipelineRunError,
     PlanError,
     as_pipeline_error,
-    detail,
 )
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.lease import LEASE_TIMEOUT, LeaseTimeoutError, lease_on
@@ -26,7 +25,7 @@ from delta_pipelines.flows.unchanged import leave_as_planned
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.plan import DatasetPlan, Plan
-from delta_pipelines.quality.results import ExpectationResult
+from delta_pipelines.quality.results import ExpectationResult, added
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,8 +184,17 @@ class Execution:
             seconds = time.monotonic() - started
             location = self._plan.graph[planned.identifier].declaration.location
             told = as_pipeline_error(error, planned.name, location)
+            found = self._context.expectations.get(planned.identifier, ())
+            if isinstance(told, ExpectationError):
+                found = added(found, told.results)
             return _result(
-                planned, "failed", str(told), error=told, seconds=seconds, attempts=attempts
+                planned,
+                "failed",
+                str(told),
+                error=told,
+                seconds=seconds,
+                attempts=attempts,
+                expectations=found,
             )
         return self._completed(planned, outcome, time.monotonic() - started, attempts)
 
@@ -264,7 +272,7 @@ def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
         # Of a long chain the first and the last link say enough.
         why = root.reason.rpartition(" was skipped: ")[2]
         return f"its input {root.name} was skipped: {why}"
-    return f"its input {root.name} failed: {detail(root.error)}"
+    return f"its input {root.name} failed: {root.failure}"
 
 
 def _is_transient(error: BaseException) -> bool:
@@ -281,6 +289,7 @@ def _result(
     error: Exception | None = None,
     seconds: float = 0.0,
     attempts: int = 1,
+    expectations: tuple[ExpectationResult, ...] = (),
 ) -> DatasetResult:
     return DatasetResult(
         name=planned.name,
@@ -292,7 +301,7 @@ def _result(
         error=error,
         seconds=seconds,
         attempts=attempts,
-        expectations=error.results if isinstance(error, ExpectationError) else (),
+        expectations=expectations,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from delta_pipelines.errors import detail
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.quality.results import ExpectationResult
@@ -82,6 +83,11 @@ class DatasetResult:
     attempts: int = 1
     merge: MergeResult | None = None
     expectations: tuple[ExpectationResult, ...] = ()
+
+    @property
+    def failure(self) -> str:
+        """What its error says, without the dataset's own name; empty when there is none."""
+        return detail(self.error, (self.name, *self.identifier.spellings))
 
 
 class DatasetResults(Mapping[str, DatasetResult]):

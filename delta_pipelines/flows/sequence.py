@@ -1,8 +1,8 @@
 """The order of an upsert's rows: SQL of `sequence_by` and of `deletes_when`. Pure text."""
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+
+from delta_pipelines.graph.row_expressions import parsed_expression
 
 
 def qualified(expression: str, alias: str) -> str:
@@ -19,13 +19,7 @@ def qualified(expression: str, alias: str) -> str:
         >>> qualified("coalesce(changed_at, made_at)", "t")
         'COALESCE(`t`.`changed_at`, `t`.`made_at`)'
     """
-    try:
-        parsed = sqlglot.parse(expression, read="spark")
-    except SqlglotError as error:
-        raise ValueError(f"{expression!r} is not a SQL expression.") from error
-    if len(parsed) != 1 or parsed[0] is None:
-        raise ValueError(f"{expression!r} is not a SQL expression.")
-    tree = parsed[0]
+    tree = parsed_expression(expression)
     for column in list(tree.find_all(exp.Column)):
         parts = [part.name for part in column.parts]
         replacement: exp.Column | exp.Dot = exp.column(parts[0], table=alias, quoted=True)

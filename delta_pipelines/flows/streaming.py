@@ -43,7 +43,7 @@ from delta_pipelines.planning.decision import TableDecision, definition_of
 from delta_pipelines.planning.flow_definition import fits, flow_definition
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.stream_plans import NOTHING_NEW
-from delta_pipelines.quality.results import ExpectationResult, added
+from delta_pipelines.quality.results import added
 from delta_pipelines.steps import Step, reached
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.05
 """How long a wait for a stream lasts before an interrupt is noticed."""
+ALL_LEFT_OUT = "no row of its streams is one for the table"
 MAX_RESTARTS = 10
 """How often one refresh follows a source whose columns change while it is read."""
 
@@ -92,7 +93,6 @@ class StreamRun:
         self._batches = 0
         self._metrics: dict[str, int] = {}
         self._merged: MergeResult | None = None
-        self._expectations: tuple[ExpectationResult, ...] = ()
 
     def run(self, transaction: Transaction, decision: TableDecision) -> Outcome:
         """Refresh the table.
@@ -210,7 +210,8 @@ class StreamRun:
         }
         done = self._write(rows, flow, mark, metadata)
         self._batches += 1
-        self._expectations = added(self._expectations, done.expectations)
+        known = self._context.expectations
+        known[identifier] = added(known.get(identifier, ()), done.expectations)
         for metric, count in done.metrics.items():
             self._metrics[metric] = self._metrics.get(metric, 0) + count
         if done.version is not None:
@@ -262,11 +263,11 @@ class StreamRun:
             return Outcome(
                 status="unchanged",
                 action="none",
-                reason=NOTHING_NEW,
+                reason=ALL_LEFT_OUT if self._batches else NOTHING_NEW,
                 facts=facts,
                 version=state.version,
                 metrics=self._metrics,
-                expectations=self._expectations,
+                expectations=self._context.expectations.get(self._table.identifier, ()),
             )
         planned = self._planned
         # Rows may have come since the plan found none.
@@ -279,7 +280,7 @@ class StreamRun:
             version=version,
             metrics={**self._metrics, "numBatches": self._batches},
             merge=self._merged,
-            expectations=self._expectations,
+            expectations=self._context.expectations.get(self._table.identifier, ()),
         )
 
 

@@ -19,6 +19,7 @@ from delta_pipelines.graph.streams import stream_problems, stream_warnings
 from delta_pipelines.graph.validate import declaration_problems, graph_problems, graph_warnings
 from delta_pipelines.identifiers import Identifier, name_problem, parse_identifier
 from delta_pipelines.named import NamedSequence
+from delta_pipelines.quality.validate import shared_problems
 
 if TYPE_CHECKING:
     from delta_pipelines.pipeline import Pipeline
@@ -79,6 +80,7 @@ def resolve(pipeline: "Pipeline") -> Graph:
     problems += [_cycle_problem(circle, datasets) for circle in circles]
     problems += graph_problems(datasets, edges)
     problems += stream_problems(datasets, flows)
+    problems += shared_problems(flows)
     if problems:
         raise _error(problems, len(circles), resolver.unknown)
 

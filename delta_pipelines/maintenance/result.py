@@ -48,7 +48,8 @@ class TableMaintenance:
 
     def __str__(self) -> str:
         if self.error is not None:
-            return f"{self.name}: failed: {detail(self.error)}"
+            names = (self.name, *self.identifier.spellings)
+            return f"{self.name}: failed: {detail(self.error, names)}"
         if self.status == "missing":
             return f"{self.name}: does not exist yet"
         told = [] if self.files is None else [f"{self.files[0]} -> {self.files[1]} files"]

@@ -81,7 +81,8 @@ def compare_rows(
         case_sensitive: The session's `spark.sql.caseSensitive`.
 
     Example:
-        >>> schema = T.StructType().add("id", "int")
+        >>> from pyspark.sql import types as T
+        >>> schema = T.StructType().add("id", T.IntegerType())
         >>> compare_rows(schema, schema, target_alias="t", source_alias="s",
         ...              schema_evolution=False).sql
         '`t`.`id` <=> `s`.`id`'
@@ -139,7 +140,9 @@ def incomparable_columns(schema: T.StructType) -> list[str]:
     """The columns whose values cannot be compared, as `name type`.
 
     Example:
-        >>> incomparable_columns(T.StructType().add("m", "map<string,int>"))
+        >>> from pyspark.sql import types as T
+        >>> pairs = T.MapType(T.StringType(), T.IntegerType())
+        >>> incomparable_columns(T.StructType().add("m", pairs))
         ['m map<string,int>']
     """
     return [

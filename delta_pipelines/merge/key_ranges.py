@@ -67,7 +67,7 @@ def bucket_ranges(
 
     Example:
         >>> bucket_ranges(KeyRange(0, 10_239), {0, 1, 1023})
-        [KeyRange(low=0, high=21), KeyRange(low=10228, high=10239)]
+        [KeyRange(low=0, high=21), KeyRange(low=10229, high=10239)]
     """
     low, high = ends.low, ends.high
     first, last = as_number(low), as_number(high)

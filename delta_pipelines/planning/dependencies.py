@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from delta_pipelines.identifiers import SESSION_CATALOG
+
 FORMAT = 1
 """Of the recorded value; another one is not comparable, so the dataset is refreshed once."""
 
@@ -99,5 +101,7 @@ class LastWrite:
             said = None
         if not isinstance(said, dict):
             return cls(version, ours=False)
-        ours = said.get("pipeline") == pipeline and said.get("dataset") == dataset
+        whose = str(said.get("dataset")).removeprefix(f"{SESSION_CATALOG}.")
+        same = whose == dataset.removeprefix(f"{SESSION_CATALOG}.")
+        ours = said.get("pipeline") == pipeline and same
         return cls(version, ours, Dependencies.from_dict(said.get("dependencies")))

@@ -43,8 +43,8 @@ def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
             _check_condition(given, text, what, table.name)
         else:
             # A refresh compares it with the table's own.
-            _type_of(f"({text}) >= ({text})", frame, what, table.name)
-        if not is_deterministic(frame.select(F.expr(text))) and is_deterministic(frame):
+            _type_of(f"({text}\n) >= ({text}\n)", frame, what, table.name)
+        if not is_deterministic(frame.select(F.expr(text))):
             raise DatasetError(
                 f"{what} {text!r} is otherwise whenever it is computed, so two runs would not "
                 f"agree; compute it in the query.",
@@ -69,15 +69,40 @@ def check_expectations(flow: Flow, frame: "DataFrame", dataset: str) -> None:
         _check_condition(given, expectation.condition, what, dataset)
 
 
+def with_expressions(flow: Flow, frame: "DataFrame") -> "DataFrame":
+    """A query together with the expressions of its declaration that decide about its rows.
+
+    They may depend on the clock or on a function's code just as the query does, so that what the
+    dataset's rows depend on is traced from both.
+
+    Args:
+        flow: A flow.
+        frame: Its analysed query.
+    """
+    from pyspark.sql import functions as F
+
+    declaration = flow.declaration
+    texts = [expectation.condition for expectation in declaration.expectations]
+    if declaration.upsert is not None:
+        texts += [t for t in (declaration.upsert.sequence_by, declaration.upsert.deletes_when) if t]
+    if not texts:
+        return frame
+    named = {f"__dp_decides_{number}": F.expr(text) for number, text in enumerate(texts)}
+    return frame.withColumns(named)
+
+
 def _type_of(text: str, frame: "DataFrame", what: str, dataset: str) -> "DataType":
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
     try:
-        return frame.select(F.expr(text)).schema.fields[0].dataType
+        fields = frame.select("*", F.expr(text)).schema.fields[len(frame.columns) :]
     except PySparkException as error:
         told = explain(error, dataset).message
         raise DatasetError(f"{what} {text!r}: {told}", dataset=dataset) from error
+    if len(fields) != 1:
+        raise DatasetError(f"{what} {text!r} gives {len(fields)} columns.", dataset=dataset)
+    return fields[0].dataType
 
 
 def _check_condition(given: "DataType", text: str, what: str, dataset: str) -> None:

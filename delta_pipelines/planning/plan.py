@@ -196,7 +196,11 @@ class Plan:
     def errors(self) -> tuple[Problem, ...]:
         """Why datasets cannot be planned; empty when the whole plan can run."""
         return tuple(
-            problem_of(d.error, d.name, self.graph[d.identifier].declaration.location)
+            problem_of(
+                d.error,
+                (d.name, *d.identifier.spellings),
+                self.graph[d.identifier].declaration.location,
+            )
             for d in self.datasets
             if d.error is not None and not d.skipped
         )

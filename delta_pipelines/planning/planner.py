@@ -21,7 +21,11 @@ from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.binding import Binder
 from delta_pipelines.planning.definition import layout_change
-from delta_pipelines.planning.expressions import check_expectations, check_upsert_expressions
+from delta_pipelines.planning.expressions import (
+    check_expectations,
+    check_upsert_expressions,
+    with_expressions,
+)
 from delta_pipelines.planning.flow_definition import (
     flow_definition,
     flows_schema,
@@ -82,7 +86,7 @@ def plan_anew(plan: Plan, spark: "SparkSession", identifier: Identifier) -> Data
     [dataset] = [asset for asset in plan.graph.assets if asset.identifier == identifier]
     chosen = RefreshSet((dataset,), plan.full, plan.blocked, plan.reset_checkpoints)
     days = plan.checkpoint_retention_days
-    planner = _Planner(plan.pipeline, plan.graph, spark, chosen, plan.storage, days, False)
+    planner = _Planner(plan.pipeline, plan.graph, spark, chosen, plan.storage, days, plan.force)
     return planner.plan().datasets[0]
 
 
@@ -118,7 +122,7 @@ class _Planner:
         )
         self._failed: dict[Identifier, str] = {}
         self._names = {
-            str(dataset.identifier): dataset.identifier
+            str(dataset.identifier.plain): dataset.identifier
             for dataset in (*graph.tables, *graph.persisted_views, *graph.sources)
         }
 
@@ -195,9 +199,10 @@ class _Planner:
         analysed = [self._analyse(flow) for flow in flows]
         frames = [one.frame for one in analysed]
         inputs = tuple(dict.fromkeys(i for one in analysed for i in one.inputs))
-        for flow, frame in zip(flows, frames, strict=True):
-            check_upsert_expressions(table, frame)
-            check_expectations(flow, frame, table.name)
+        for flow, one in zip(flows, analysed, strict=True):
+            with active(one.session):
+                check_upsert_expressions(table, one.frame)
+                check_expectations(flow, one.frame, table.name)
         schemas = [frame.schema for frame in frames]
         definition = flow_definition(
             table, base, schemas, is_full_refresh=is_full, pipeline=self._pipeline
@@ -265,8 +270,8 @@ class _Planner:
         behind = tables_behind(graph, flow.target)
         if kind not in DECIDED or any(self._tables.is_written(i) for i in behind):
             return None
-        names = {location: str(i) for location, i in self._tables.locations.items()}
-        session, frame = analysed.session, analysed.frame
+        names = {location: str(i.plain) for location, i in self._tables.locations.items()}
+        session, frame = analysed.session, with_expressions(flow, analysed.frame)
         now = trace(session, graph, flow, frame, mark=analysed.mark, names=names)
         if now is None:
             return None

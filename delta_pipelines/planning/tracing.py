@@ -75,7 +75,7 @@ def _traced(
         engine=engine(session),
         tables=_tables(session, plan.tables, names),
         views={
-            str(view.identifier): definition_hash(view.declaration)
+            str(view.identifier.plain): definition_hash(view.declaration)
             for view in views_between(graph, flow.target)
         },
         files=plan.files,

@@ -1,7 +1,12 @@
 """What is wrong with a dataset's expectations, told without a JVM."""
 
-from delta_pipelines.declarations import Declaration
+from collections.abc import Iterable
+
+from delta_pipelines.declarations import Declaration, Expectation
+from delta_pipelines.errors import Problem
+from delta_pipelines.graph.graph import Flow
 from delta_pipelines.graph.row_expressions import row_expression_problem
+from delta_pipelines.identifiers import Identifier
 
 KINDS = ("materialized_view", "streaming_table", "append_flow", "upsert")
 """Kinds whose rows are written, so that they can be counted on the way."""
@@ -33,3 +38,23 @@ def expectation_problems(declaration: Declaration) -> list[str]:
         if problem:
             texts.append(f"expectation {expectation.name!r}: {problem}")
     return texts
+
+
+def shared_problems(flows: Iterable[Flow]) -> list[Problem]:
+    """Expectations that flows of one table name alike and mean differently.
+
+    Args:
+        flows: All flows of a pipeline.
+    """
+    first: dict[tuple[Identifier, str], Expectation] = {}
+    problems = []
+    for flow in flows:
+        for expectation in flow.declaration.expectations:
+            known = first.setdefault((flow.target, expectation.name), expectation)
+            if known != expectation:
+                text = (
+                    f"the expectation {expectation.name!r} means something else in another flow of "
+                    f"{flow.target}; give it another name."
+                )
+                problems.append(Problem(text, flow.name, flow.declaration.location))
+    return problems

@@ -92,3 +92,35 @@ def test_what_was_left_alone_reports_no_check(watched, lake, instance):
     again = materialize(watched, lake, instance, select=["constant"])
     assert again["constant"]["delta_pipelines/refresh"] == "unchanged"
     assert evaluations(again) == {}
+
+
+def test_names_of_checks_meet_no_other_name_of_the_assets():
+    crowded = Pipeline("crowded", schema="s")
+    for name in ("orders", "orders_valid", "orders_items"):
+
+        @crowded.materialized_view(name)
+        @crowded.expect("valid", "id > 0")
+        @crowded.expect("items valid", "id > 1")
+        def rows(spark):
+            return spark.range(3)
+
+    (assets,) = build_pipeline_definitions(crowded, spark=None).assets
+    names = {(spec.asset_key.path[-1], spec.name) for spec in assets.check_specs}
+    assert len(names) == 6
+    assert ("orders_valid", "valid") in names
+    outputs = [f"{key}_{name}" for key, name in names]
+    assert len({*outputs, "orders", "orders_valid", "orders_items"}) == 9
+
+
+def test_checks_alone_say_how_they_are_evaluated(watched, lake, instance):
+    (assets,) = build_pipeline_definitions(watched, spark=lake).assets
+    result = dg.materialize(
+        [assets],
+        selection=dg.AssetSelection.checks_for_assets(assets),
+        resources={"delta": lake},
+        instance=instance,
+        raise_on_error=False,
+    )
+    assert not result.get_asset_check_evaluations()
+    messages = [record.user_message for record in instance.all_logs(result.run_id)]
+    assert any("materialize the asset to evaluate" in message for message in messages)

@@ -110,4 +110,6 @@ def test_any_exception_becomes_an_error_of_its_dataset_and_ours_stays_itself() -
     ours = dp.MergeError("lost a block.", dataset="s.t", transient=True)
     assert as_pipeline_error(ours, "t", HERE) is ours
     assert ours.location == HERE
-    assert problem_of(ours, "t", None) == Problem("lost a block.", "t", HERE)
+    assert problem_of(ours, ("t", "s.t"), None) == Problem("lost a block.", "t", HERE)
+    other = dp.DatasetError("it is a view.", dataset="ext.v")
+    assert problem_of(other, ("t", "s.t"), HERE).message == "ext.v: it is a view."

@@ -165,3 +165,12 @@ def test_a_rotated_password_is_no_new_definition():
         )
 
     assert hashed("one") == hashed("another")
+
+
+def test_an_errors_subject_and_its_expectations_are_redacted_too() -> None:
+    address = "s3a://AKIAKEY:hunter2hunter2@bucket/t"
+    found = dp.ExpectationResult("safe", f"source <> '{address}'", "fail", rows=1, broken=1)
+    error = dp.ExpectationError("broken.", dataset=address, results=(found,))
+    Redaction().error(error)
+    assert "hunter2hunter2" not in str(error)
+    assert "hunter2hunter2" not in repr(error.results)

@@ -170,6 +170,28 @@ def test_no_tracked_file_names_a_package_registry() -> None:
     assert offences(registry_hosts, repository_files()) == []
 
 
+GENERATED = re.compile(
+    r"(^|/)(_delta_log|_metastore|metastore_db|spark-warehouse|_checkpoints|__pycache__)/"
+    r"|^(warehouse|build|dist)/|\.(parquet|crc|jsa|pyc|lck|class)$"
+)
+
+
+def generated(names: Iterator[str]) -> list[str]:
+    """Names of what a run leaves, and nobody writes."""
+    return [name for name in names if GENERATED.search(name)]
+
+
+def test_no_generated_data_is_tracked() -> None:
+    assert generated(iter(["warehouse/s.db/t/part-0.snappy.parquet", "a/_delta_log/0.json"]))
+    assert not generated(iter(["delta_pipelines/warehouse.py", "docs/build.md"]))
+    git = shutil.which("git")
+    assert git is not None
+    listed = subprocess.run(
+        [git, "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert generated(iter(listed.stdout.split("\0"))) == []
+
+
 IMPORT_PROBE = """
 import sys, time
 before = time.process_time()

@@ -200,3 +200,49 @@ def test_counts_of_batches_add_up_by_name() -> None:
     assert told([]) == {}
     assert str(a) == "3 of 15 rows break 'a' (n > 0), and were left out"
     assert str(b) == "0 of 5 rows break 'b' (n > 0)"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["delete = true", "cache > 3", "comment IS NOT NULL", "merge IS NULL", "n > 0 -- positive"],
+)
+def test_a_column_may_be_named_like_a_statement(condition: str) -> None:
+    p = pipeline()
+    p.materialized_view(p.expect("fine", condition)(lambda_named("t")))
+    p.graph()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "comment IS NOT NULL AND id IN (SELECT id FROM other)",
+        "comment IS NOT NULL AND max(n) > 1",
+        "n > 0 FROM other",
+        "n > 0, m > 0",
+        "n > 0 UNION SELECT 1",
+        "*",
+    ],
+)
+def test_nothing_hides_behind_a_name(condition: str) -> None:
+    p = pipeline()
+    p.materialized_view(p.expect("odd", condition)(lambda_named("t")))
+    assert "expectation 'odd'" in refused(p)
+
+
+def test_flows_of_a_table_mean_the_same_by_a_name() -> None:
+    def declared_with(condition: str) -> dp.Pipeline:
+        p = pipeline()
+        p.source("landing.rows")
+
+        @p.streaming_table
+        @p.expect("positive", "n > 0")
+        def t(rows): ...
+
+        @p.append_flow(target="t")
+        @p.expect("positive", condition)
+        def more(rows): ...
+
+        return p
+
+    declared_with("n > 0").graph()
+    assert "means something else in another flow of s.t" in refused(declared_with("m > 0"))

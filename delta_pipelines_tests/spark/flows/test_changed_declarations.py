@@ -4,6 +4,7 @@ import pytest
 
 import delta_pipelines as dp
 from delta_pipelines.delta.loading import load_table
+from delta_pipelines.delta.log_files import local_table, newest_commit, rows_moved
 from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY
 from delta_pipelines_tests.pipelines import (
     failure,
@@ -351,3 +352,28 @@ def test_an_upsert_tells_how_many_rows_its_table_has(spark, schema, landing):
     land(spark, landing, 3, 4)
     assert run_one(pipeline, spark).rows == 5
     assert run_one(pipeline, spark, force=True).rows == 5
+
+
+def test_an_upsert_named_with_its_catalog_is_the_same_and_unchanged(spark, schema, landing):
+    run_well(upsert(schema, "SELECT * FROM {}.src"), spark)
+    named = scratch(schema)
+    named.source(f"{schema}.src")
+    named.upsert(f"spark_catalog.{schema}.t", f"SELECT * FROM {schema}.src", keys=["id"])
+    (result,) = run_well(named, spark).results.values()
+    assert (result.status, result.reason) == ("unchanged", "nothing changed since version 0")
+
+
+def test_a_commit_of_ours_that_keeps_the_rows_moves_no_sensor(spark, schema, landing):
+    run_well(upsert(schema, "SELECT * FROM {}.src", comment="one"), spark)
+    table = local_table(state_of(spark, schema).location)
+    before = newest_commit(table)
+    run_well(upsert(schema, "SELECT * FROM {}.src", comment="two"), spark)
+    assert newest_commit(table) != before
+    assert not rows_moved(table, before, newest_commit(table))
+    land(spark, landing, 3)
+    run_well(upsert(schema, "SELECT * FROM {}.src", comment="two"), spark)
+    assert rows_moved(table, before, newest_commit(table))
+
+
+def state_of(spark, schema):
+    return load_table(spark, dp.Identifier(None, schema, "t"))

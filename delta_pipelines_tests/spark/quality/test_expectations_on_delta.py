@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 import delta_pipelines as dp
 from delta_pipelines.delta.loading import history_entry, load_table
 from delta_pipelines.delta.transaction import begin
+from delta_pipelines.flows import stream_writes
 from delta_pipelines_tests.pipelines import (
     Feed,
     failure,
@@ -237,3 +238,63 @@ def test_where_a_refresh_takes_several_commits_they_hold_before_the_first(
     assert counted(result) == [("positive", "fail", 2, 0)]
     assert any("written in several commits" in note for note in result.notes)
     assert rows_of(spark, f"{schema}.t") == [(1, 1), (2, 2)]
+
+
+def test_what_a_condition_depends_on_counts_as_what_the_query_does(spark, schema):
+    pipeline = scratch(schema)
+
+    @pipeline.materialized_view
+    @pipeline.expect_or_drop("not in the future", "day <= current_date()")
+    def t(spark):
+        return spark.sql("SELECT DATE'2020-01-01' AS day")
+
+    @pipeline.upsert(keys=["day"], deletes_when="day < current_date() - 36500")
+    def u(spark):
+        return spark.sql("SELECT DATE'2020-01-01' AS day")
+
+    run_well(pipeline, spark)
+    again = run_well(pipeline, spark).results
+    assert again["t"].status == "completed"
+    assert "current_date()" in again["t"].reason
+    # It was merged again, and every row was found in place.
+    assert again["u"].reason == "every row of the query is in the table already"
+
+
+def test_an_aggregate_that_only_spark_knows_is_told_while_planning(spark, schema):
+    feed = Feed(COLUMNS, (1, 1))
+    for condition in ("try_sum(n) > 0", "every(n > 0)", "stack(2, true, false)"):
+        pipeline = watched(schema, feed, ("", "odd", condition))
+        with pytest.raises(dp.PipelineError, match="odd"):
+            pipeline.run(spark, strict=True)
+
+
+def test_a_retry_forgets_no_count(spark, schema, monkeypatch):
+    land(spark, f"{schema}.landing", (1, 1), (2, -2))
+    land(spark, f"{schema}.second", (3, 300))
+    failing = []
+    write = stream_writes.append_batch
+
+    def once(rows, table, flow, mark, metadata):
+        if flow.name == "more" and not failing:
+            failing.append(flow)
+            raise dp.DatasetError("another writer was faster.", dataset="t", transient=True)
+        return write(rows, table, flow, mark, metadata)
+
+    monkeypatch.setattr(stream_writes, "append_batch", once)
+    result = run_well(streaming(schema, ""), spark).results["t"]
+    assert result.attempts == 2
+    assert counted(result) == [("positive", "warn", 2, 1), ("small", "warn", 1, 1)]
+
+
+def test_a_stream_that_is_left_out_entirely_says_so(spark, schema):
+    land(spark, f"{schema}.landing", (1, 1))
+    land(spark, f"{schema}.second", (3, 3))
+    pipeline = streaming(schema, "_or_drop")
+    run_well(pipeline, spark)
+    land(spark, f"{schema}.landing", (2, -2))
+    result = run_well(pipeline, spark).results["t"]
+    assert (result.status, result.reason) == (
+        "unchanged",
+        "no row of its streams is one for the table",
+    )
+    assert counted(result) == [("positive", "drop", 1, 1)]
