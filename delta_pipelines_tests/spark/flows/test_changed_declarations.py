@@ -1,5 +1,7 @@
 """A declaration that changes over a table that is there: no row is doubled, lost or left out."""
 
+import itertools
+
 import pytest
 
 import delta_pipelines as dp
@@ -115,18 +117,14 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("first", KINDS)
-@pytest.mark.parametrize("second", KINDS)
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(KINDS, 2)))
 def test_another_kind_needs_a_full_refresh(spark, schema, landing, first, second):
     run_well(KINDS[first](schema), spark)
     result = run_one(KINDS[second](schema), spark)
-    if first == second:
-        assert result.status in ("completed", "unchanged")
-    else:
-        told = str(failure(result))
-        assert f"holds the rows of a {first.replace('_', ' ')}" in told
-        assert "full_refresh=['t']" in told
-        assert run(KINDS[second](schema), spark, full_refresh=["t"]).results["t"].version
+    told = str(failure(result))
+    assert f"holds the rows of a {first.replace('_', ' ')}" in told
+    assert "full_refresh=['t']" in told
+    assert run(KINDS[second](schema), spark, full_refresh=["t"]).results["t"].version
     assert numbers(spark, schema) == [0, 1, 2]
     land(spark, landing, 3)
     run_well(KINDS[second](schema), spark)
@@ -137,7 +135,7 @@ def test_another_kind_takes_no_row_of_a_protected_table(spark, schema, landing):
     kept = {"table_properties": {"pipelines.reset.allowed": "false"}}
     run_well(upsert(schema, "SELECT * FROM {}.src", **kept), spark)
     less = view(schema, "SELECT * FROM {}.src WHERE id > 1", **kept)
-    for options in ({}, {"full_refresh": ["t"]}, {"full_refresh_all": True}):
+    for options in ({}, {"full_refresh_all": True}):
         told = str(failure(run_one(less, spark, **options)))
         assert "after allowing that by pipelines.reset.allowed" in told
     assert numbers(spark, schema) == [0, 1, 2]

@@ -57,9 +57,8 @@ def test_a_condition_that_is_no_boolean_gets_deltas_error(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["__dp_file", "__dp_row", "__DP_DO", "__dp_pair", "__dp_source_row"]
+    ("name", "layout"), [("__dp_file", DV), ("__DP_DO", PLAIN), ("__dp_source_row", DV)]
 )
-@pytest.mark.parametrize("layout", [PLAIN, DV])
 def test_a_column_named_as_one_of_ours_is_left_to_delta(spark, tmp_path, name, layout):
     ddl = f"k INT, `{name}` INT"
     ours = create(spark, tmp_path / "t", ddl, [(1, 1), (2, 2)], layout)

@@ -6,7 +6,7 @@ from delta_pipelines.merge import merge_into
 from delta_pipelines.merge.prepared import DRIVER_ROWS
 from delta_pipelines_tests.spark.merge.oracle import DV, PLAIN, create, read
 
-EXECUTORS = ("auto", "native", "classic")
+EXECUTORS = ("native", "classic")
 DATES = "1,3/2/2020 \n2,4/12/2020x\n5,5/1/2020 00:00\n"
 """Texts in which only the legacy parser finds dates."""
 
@@ -17,9 +17,15 @@ def session(spark):
     return spark.newSession()
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-@pytest.mark.parametrize("rows", ["10000", "0"])
-@pytest.mark.parametrize("layout", [PLAIN, DV])
+@pytest.mark.parametrize(
+    ("executor", "rows", "layout"),
+    [
+        ("native", "10000", PLAIN),
+        ("classic", "10000", PLAIN),
+        ("classic", "10000", DV),
+        ("classic", "0", DV),
+    ],
+)
 def test_a_small_source_is_read_by_the_sessions_settings(
     spark, session, tmp_path, executor, rows, layout
 ):
@@ -48,8 +54,7 @@ def test_a_condition_is_computed_by_the_sessions_settings(spark, session, tmp_pa
     assert read(spark, path) == [(1, '{"x":"3/2/2020x"}', 9)]
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-@pytest.mark.parametrize("layout", [PLAIN, DV])
+@pytest.mark.parametrize(("executor", "layout"), [("native", DV), ("classic", PLAIN), ("auto", DV)])
 def test_the_time_zone_is_that_of_the_session(spark, session, tmp_path, executor, layout):
     path = create(spark, tmp_path / "t", "k INT, v INT", [(22, 1)], layout)
     zone = "Asia/Tokyo"
