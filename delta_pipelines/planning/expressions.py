@@ -95,14 +95,13 @@ def _type_of(text: str, frame: "DataFrame", what: str, dataset: str) -> "DataTyp
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
+    # A generator cannot stand within another expression, and an aggregate not beside columns.
+    within = F.coalesce(F.expr(text), F.lit(None))
     try:
-        fields = frame.select("*", F.expr(text)).schema.fields[len(frame.columns) :]
+        return frame.select("*", within).schema.fields[-1].dataType
     except PySparkException as error:
         told = explain(error, dataset).message
         raise DatasetError(f"{what} {text!r}: {told}", dataset=dataset) from error
-    if len(fields) != 1:
-        raise DatasetError(f"{what} {text!r} gives {len(fields)} columns.", dataset=dataset)
-    return fields[0].dataType
 
 
 def _check_condition(given: "DataType", text: str, what: str, dataset: str) -> None:
