@@ -39,6 +39,8 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Delta keeps the logs of 10,000 tables for an hour, a megabyte each; no test reads another's.
+    "spark.databricks.delta.delta.log.cacheSize": "64",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
