@@ -142,7 +142,7 @@ class Pipeline(DeclaresDatasets):
             UnknownDatasetError: A selected name matches no dataset.
             DeclarationError: The graph has problems.
         """
-        from delta_pipelines.flows.execution import collect
+        from delta_pipelines.execution import collect
 
         plan = self.plan(
             spark,
@@ -227,7 +227,7 @@ class Pipeline(DeclaresDatasets):
             max_concurrency: Datasets worked on at once.
             lease_timeout: Seconds that a dataset waits at most for another run that works on it.
         """
-        from delta_pipelines.flows.execution import Execution
+        from delta_pipelines.execution import Execution
 
         execution = Execution(
             plan,

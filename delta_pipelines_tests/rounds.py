@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.flows.execution import Execution
+from delta_pipelines.execution import Execution
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines_tests.history import Operation
 

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from delta_pipelines.delta.bitmaps import bitmap_of, places_in
 from delta_pipelines.delta.jvm import Jvm
+from delta_pipelines.delta.key_ranges import BUCKETS, KeyRange, as_number
 from delta_pipelines.delta.merge_parts import KeyPair, bound, date_literal
-from delta_pipelines.merge.key_ranges import BUCKETS, KeyRange, as_number
 
 
 def key_values(rows: DataFrame, pairs: Sequence[KeyPair]) -> list[tuple[Any, ...]]:

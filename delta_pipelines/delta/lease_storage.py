@@ -6,7 +6,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Packages, is_classic
-from delta_pipelines.flows.lease_files import SUFFIX, LeaseFiles, LocalLeaseFiles, numbers_of
+from delta_pipelines.delta.lease_files import SUFFIX, LeaseFiles, LocalLeaseFiles, numbers_of
 from delta_pipelines.identifiers import Identifier
 
 FOLDER = "_delta_pipelines/leases"

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, items
-from delta_pipelines.merge.key_types import KeyType
+from delta_pipelines.delta.key_types import KeyType
 
 
 @dataclass(frozen=True, eq=False)

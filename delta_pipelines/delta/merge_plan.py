@@ -25,10 +25,10 @@ from delta_pipelines.delta.jvm import (
     items,
     optional,
 )
+from delta_pipelines.delta.key_ranges import Key, KeyRange
+from delta_pipelines.delta.key_types import KeyType
 from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause, Values, bound, date_literal
 from delta_pipelines.delta.sessions import active
-from delta_pipelines.merge.key_ranges import Key, KeyRange
-from delta_pipelines.merge.key_types import KeyType
 
 _VECTORS = "delta.enableDeletionVectors"
 _OPTIMIZED = "spark.databricks.delta.optimizeWrite.enabled"

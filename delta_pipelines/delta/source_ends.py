@@ -9,9 +9,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from delta_pipelines.delta.jvm import JavaObject, class_name, items, optional
+from delta_pipelines.delta.key_types import KeyType
 from delta_pipelines.delta.merge_parts import KeyPair
 from delta_pipelines.delta.pinned import chain_of
-from delta_pipelines.merge.key_types import KeyType
 
 _MAPPING = "delta.columnMapping.mode"
 _KEEPING = ("Project", "Filter", "SubqueryAlias", "ResolvedHint")

@@ -14,20 +14,18 @@ from delta_pipelines.delta.jvm import JavaObject
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.redaction import Redaction
 
-_RETRY_HELPS = (
-    "DELTA_CONCURRENT_APPEND",
-    "DELTA_CONCURRENT_DELETE_READ",
-    "DELTA_CONCURRENT_DELETE_DELETE",
-    "DELTA_CONCURRENT_WRITE",
-    "DELTA_METADATA_CHANGED",
-    "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND",
-)
+PASSING_CONFLICTS = {
+    "ConcurrentAppendException": "DELTA_CONCURRENT_APPEND",
+    "ConcurrentDeleteReadException": "DELTA_CONCURRENT_DELETE_READ",
+    "ConcurrentDeleteDeleteException": "DELTA_CONCURRENT_DELETE_DELETE",
+    "ConcurrentWriteException": "DELTA_CONCURRENT_WRITE",
+    "MetadataChangedException": "DELTA_METADATA_CHANGED",
+}
+"""Delta's conflicts of which the same work, done again on the latest snapshot, knows nothing:
+class and error condition."""
+_RETRY_HELPS = (*PASSING_CONFLICTS.values(), "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND")
 _RETRY_HELPS_CLASSES = (
-    "ConcurrentAppendException",
-    "ConcurrentDeleteReadException",
-    "ConcurrentDeleteDeleteException",
-    "ConcurrentWriteException",
-    "MetadataChangedException",
+    *PASSING_CONFLICTS,
     "FetchFailedException",
     "MetadataFetchFailedException",
     "BlockNotFoundException",

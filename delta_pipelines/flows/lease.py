@@ -17,9 +17,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.driver_jvm import jvm_pid
+from delta_pipelines.delta.lease_files import LeaseFiles
 from delta_pipelines.delta.lease_storage import lease_files
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.flows.lease_files import LeaseFiles
 from delta_pipelines.flows.lease_record import (
     EXPIRY_SECONDS,
     LeaseRecord,

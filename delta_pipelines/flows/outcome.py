@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from delta_pipelines.flows.results import Action, Status, TableFacts
+from delta_pipelines.flows.results import Status, TableFacts
 from delta_pipelines.merge.result import MergeResult
+from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.quality.results import ExpectationResult
 
 

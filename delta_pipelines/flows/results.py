@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal
 from delta_pipelines.errors import detail
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.merge.result import MergeResult
+from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.quality.results import ExpectationResult
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Status = Literal["completed", "unchanged", "skipped", "failed"]
-Action = Literal["create", "refresh", "full_refresh", "none"]
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,13 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.facts import table_facts
 from delta_pipelines.flows.outcome import Outcome
-from delta_pipelines.flows.sequence import not_older, qualified
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.merge.builder import merge_into
 from delta_pipelines.merge.equality import compare_rows, quoted
 from delta_pipelines.merge.keys import key_problems, newest_per_key
 from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.kept_schema import needs_rewrite
+from delta_pipelines.planning.sequence import not_older, qualified
 from delta_pipelines.planning.tracing import found_in_place
 from delta_pipelines.quality.results import told
 from delta_pipelines.quality.watch import Watch

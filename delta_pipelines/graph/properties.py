@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 
 from delta_pipelines.graph.names import suggestion
-from delta_pipelines.maintenance.settings import OPTIMIZE, PURGE, VACUUM
 from delta_pipelines.redaction import is_credential
 
 RESET_ALLOWED = "pipelines.reset.allowed"
+OPTIMIZE = "pipelines.maintenance.optimize"
+PURGE = "pipelines.maintenance.purge"
+VACUUM = "pipelines.maintenance.vacuum"
 KNOWN_PIPELINE_PROPERTIES = (RESET_ALLOWED, OPTIMIZE, PURGE, VACUUM)
 """Each is 'true' or 'false'."""
 RESERVED_PREFIX = "delta_pipelines."

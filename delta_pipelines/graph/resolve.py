@@ -11,6 +11,7 @@ from delta_pipelines.errors import (
     Problem,
     UnknownDatasetError,
 )
+from delta_pipelines.graph.expectations import shared_problems
 from delta_pipelines.graph.graph import Dataset, Flow, Graph, Source, SqlReference, Table, View
 from delta_pipelines.graph.names import suggestion
 from delta_pipelines.graph.order import cycles, topological_order
@@ -19,7 +20,6 @@ from delta_pipelines.graph.streams import stream_problems, stream_warnings
 from delta_pipelines.graph.validate import declaration_problems, graph_problems, graph_warnings
 from delta_pipelines.identifiers import Identifier, name_problem, parse_identifier
 from delta_pipelines.named import NamedSequence
-from delta_pipelines.quality.validate import shared_problems
 
 if TYPE_CHECKING:
     from delta_pipelines.pipeline import Pipeline

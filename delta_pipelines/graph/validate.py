@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from delta_pipelines.declarations import Declaration, UpsertKeys
 from delta_pipelines.errors import Problem
+from delta_pipelines.graph.expectations import expectation_problems
 from delta_pipelines.graph.graph import Dataset, View
 from delta_pipelines.graph.order import Edges
 from delta_pipelines.graph.properties import property_problems
 from delta_pipelines.graph.row_expressions import row_expression_problem
 from delta_pipelines.graph.texts import text_problems
 from delta_pipelines.identifiers import Identifier, name_problem
-from delta_pipelines.quality.validate import expectation_problems
 from delta_pipelines.redaction import is_credential
 
 RESERVED_NAMES = {"spark": "a parameter `spark` is the session, so nothing could read it"}

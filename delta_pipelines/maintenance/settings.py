@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-OPTIMIZE = "pipelines.maintenance.optimize"
-PURGE = "pipelines.maintenance.purge"
-VACUUM = "pipelines.maintenance.vacuum"
+from delta_pipelines.graph.properties import OPTIMIZE, PURGE, VACUUM
 
 
 @dataclass(frozen=True)

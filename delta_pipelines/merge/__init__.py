@@ -2,13 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.source_facts import SourceFacts
 from delta_pipelines.merge.builder import MergeBuilder, merge_into
 from delta_pipelines.merge.result import MergeResult
-from delta_pipelines.merge.source import (
-    MaterializeSourceReason,
-    SourceFacts,
-    should_materialize_source,
-)
+from delta_pipelines.merge.source import MaterializeSourceReason, should_materialize_source
 
 if TYPE_CHECKING:
     from delta_pipelines.merge.prepared import MergeSource

@@ -23,7 +23,7 @@ from delta_pipelines.delta.merge_obstacles import obstacles as merge_obstacles
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_resolution import resolve_merge
 from delta_pipelines.delta.sessions import active, is_on, isolated_session, setting
-from delta_pipelines.delta.source_facts import equi_join_keys
+from delta_pipelines.delta.source_plan import equi_join_keys
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge.choice import ExecutorChoice, choose_executor
 from delta_pipelines.merge.clauses import (

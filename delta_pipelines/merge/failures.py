@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from delta_pipelines.delta.spark_errors import conflict_class, explain
+from delta_pipelines.delta.spark_errors import PASSING_CONFLICTS, conflict_class, explain
 from delta_pipelines.errors import MergeError
 
 SPARK_FAILURES = (PySparkException, Py4JError)
@@ -17,17 +17,11 @@ _AMBIGUOUS = (
     f"[{_MULTIPLE_MATCHES}] several source rows match one target row, so it is ambiguous which of "
     "them is to change it; nothing was written."
 )
-_CONFLICTS = (
-    "ConcurrentAppendException",
-    "ConcurrentDeleteReadException",
-    "ConcurrentDeleteDeleteException",
-    "ConcurrentWriteException",
-    "MetadataChangedException",
-    "ProtocolChangedException",
-)
+# A merge reads the table's protocol anew in its next attempt.
+_CONFLICTS = (*PASSING_CONFLICTS, "ProtocolChangedException")
 _OVERTAKEN = (
     "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
-    "DELTA_METADATA_CHANGED",
+    PASSING_CONFLICTS["MetadataChangedException"],
     "DELTA_MERGE_SOURCE_CACHED_DURING_EXECUTION",
 )
 _RETRY_LATER = ("DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",)

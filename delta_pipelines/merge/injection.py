@@ -15,16 +15,16 @@ from pyspark import errors
 
 from delta_pipelines.delta.fixed_rows import FixedRows
 from delta_pipelines.delta.key_queries import key_buckets, key_ends, key_values
-from delta_pipelines.delta.merge_parts import KeyPair
-from delta_pipelines.delta.merge_plan import MergePlan
-from delta_pipelines.delta.source_ends import ends_by_statistics
-from delta_pipelines.merge.key_ranges import (
+from delta_pipelines.delta.key_ranges import (
     MAX_VALUES,
     KeyRange,
     bucket_ranges,
     is_dense,
     key_ranges,
 )
+from delta_pipelines.delta.merge_parts import KeyPair
+from delta_pipelines.delta.merge_plan import MergePlan
+from delta_pipelines.delta.source_ends import ends_by_statistics
 
 log = logging.getLogger(__name__)
 

@@ -24,14 +24,11 @@ from delta_pipelines.delta.fixed_rows import (
 from delta_pipelines.delta.numbered import numbered
 from delta_pipelines.delta.pinned import pinned
 from delta_pipelines.delta.sessions import is_on, whole_number
-from delta_pipelines.delta.source_facts import gather_source_facts
+from delta_pipelines.delta.source_facts import SourceFacts
+from delta_pipelines.delta.source_plan import gather_source_facts
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge.failures import SPARK_FAILURES
-from delta_pipelines.merge.source import (
-    MaterializeSourceReason,
-    SourceFacts,
-    should_materialize_source,
-)
+from delta_pipelines.merge.source import MaterializeSourceReason, should_materialize_source
 
 log = logging.getLogger(__name__)
 

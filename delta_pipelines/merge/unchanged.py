@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.source_facts import equi_join_keys
+from delta_pipelines.delta.source_plan import equi_join_keys
 from delta_pipelines.merge.clauses import Clause, ClauseKind, Expression, MatchedUpdate, clauses_of
 from delta_pipelines.merge.equality import compare_rows, quoted
 from delta_pipelines.merge.spec import MergeSpec

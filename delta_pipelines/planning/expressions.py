@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from delta_pipelines.delta.analysed import is_deterministic
 from delta_pipelines.delta.spark_errors import explain
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.flows.sequence import qualified
 from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.planning.sequence import qualified
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

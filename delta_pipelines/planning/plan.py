@@ -9,10 +9,10 @@ from pyspark.sql.types import StructType
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import PipelineError, Problem, problem_of
-from delta_pipelines.flows.results import Action
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
+from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.planning.schema_diff import SchemaChange
 from delta_pipelines.redaction import REDACTED, Redaction, is_sensitive
 

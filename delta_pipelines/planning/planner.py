@@ -15,7 +15,6 @@ from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.view import load_view
 from delta_pipelines.errors import DatasetError, as_pipeline_error
-from delta_pipelines.flows.results import Action
 from delta_pipelines.graph.graph import Flow, Graph, Source, Table, View
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
@@ -34,6 +33,7 @@ from delta_pipelines.planning.flow_definition import (
 from delta_pipelines.planning.inputs import advice, check_inputs_read, outside_inputs
 from delta_pipelines.planning.ownership import owner, property_changes, protects_itself
 from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
+from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set, sparing
 from delta_pipelines.planning.skipping import DECIDED, Verdict, judge

@@ -14,6 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "delta_pipelines"
 MOST_LINES = 400
 IMPORT_CPU_SECONDS = 1.0
+ROOMS = (
+    *("delta", "merge", "quality", "graph", "planning", "flows", "datasets", "maintenance"),
+    *("terminal", "dagster"),
+)
+"""The package's folders from the ground up: each may import from those before it."""
 
 Rule = Callable[[str], Iterator[str]]
 
@@ -58,6 +63,27 @@ def dagster_imports(text: str) -> Iterator[str]:
         for module in modules:
             if re.match(r"dagster(_\w+)?(\.|$)", module):
                 yield f"line {node.lineno}: {module}"
+
+
+def room_imports(text: str) -> set[str]:
+    """Rooms of the package (its folders) that a module imports, also inside functions.
+
+    What only the type checker reads does not count.
+    """
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            node.body = []
+    modules = [
+        node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+    ]
+    return {
+        module.split(".")[1]
+        for module in modules
+        if module.startswith("delta_pipelines.") and module.split(".")[1] in ROOMS
+    }
 
 
 def prints(text: str) -> Iterator[str]:
@@ -132,6 +158,20 @@ def offences(rule: Rule, paths: Iterator[Path]) -> list[str]:
     texts = [(path, path.read_text(encoding="utf-8")) for path in paths]
     assert texts, "there is nothing to check"
     return [f"{path.relative_to(ROOT)}: {found}" for path, text in texts for found in rule(text)]
+
+
+def test_rooms_import_only_from_those_below_them() -> None:
+    assert room_imports("from delta_pipelines.merge.spec import A") == {"merge"}
+    assert room_imports("if TYPE_CHECKING:\n    from delta_pipelines.merge import A") == set()
+    assert sorted(ROOMS) == sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+    upwards = [
+        f"{path.relative_to(ROOT)}: {other}"
+        for path in package_files()
+        if (room := path.relative_to(PACKAGE).parts[0]) in ROOMS
+        for other in room_imports(path.read_text(encoding="utf-8"))
+        if ROOMS.index(other) > ROOMS.index(room)
+    ]
+    assert upwards == []
 
 
 def test_only_the_delta_room_touches_the_jvm() -> None:

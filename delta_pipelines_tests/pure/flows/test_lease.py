@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from delta_pipelines.delta.lease_files import LocalLeaseFiles
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows import lease as leases
 from delta_pipelines.flows.lease import LeaseTimeoutError, lease_on
-from delta_pipelines.flows.lease_files import LocalLeaseFiles
 from delta_pipelines.identifiers import Identifier
 
 TABLE = Identifier(None, "s", "t")
@@ -26,7 +26,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 from delta_pipelines.flows import lease as leases
-from delta_pipelines.flows.lease_files import LocalLeaseFiles
+from delta_pipelines.delta.lease_files import LocalLeaseFiles
 from delta_pipelines.identifiers import Identifier
 folder, run, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 leases.lease_files = lambda spark, identifier: LocalLeaseFiles(folder / str(identifier))

@@ -6,11 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pipelines.merge.source import (
-    MaterializeSourceReason,
-    SourceFacts,
-    should_materialize_source,
-)
+from delta_pipelines.delta.source_facts import SourceFacts
+from delta_pipelines.merge.source import MaterializeSourceReason, should_materialize_source
 
 Reason = MaterializeSourceReason
 SAFE = SourceFacts()

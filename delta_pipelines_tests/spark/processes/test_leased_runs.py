@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from delta_pipelines.delta.lease_storage import FOLDER, HadoopLeaseFiles, lease_files
-from delta_pipelines.flows.execution import Execution
+from delta_pipelines.execution import Execution
 from delta_pipelines.flows.lease import lease_on
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.steps import Step

@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from delta_pipelines.merge.key_ranges import Key, KeyRange
+from delta_pipelines.delta.key_ranges import Key, KeyRange
 
 _BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
