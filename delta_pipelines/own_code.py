@@ -54,8 +54,8 @@ class OwnCode:
         if top in sys.builtin_module_names or self.folder is None:
             return False
         where = file or _file_of(module or "")
-        folder = _own_folder(where) if where else None
-        return folder is not None and (folder == self.folder or self.folder in folder.parents)
+        # Helpers live in sibling packages too (a `src` folder, an editable install).
+        return where is not None and _own_folder(where) is not None
 
     def module_file(self, module: str) -> Path | None:
         """The file of a module of one's own, found without importing it."""

@@ -57,8 +57,9 @@ class ReachedCode:
 def reached_code(function: object) -> ReachedCode:
     """Tell a function by its code, its closure and defaults, and the same of what it reaches.
 
-    Reached are functions, classes and constants of the same top-level package, the same folder or
-    `__main__`, through any number of steps. Installed libraries count by name only. Nothing is
+    Reached are functions, classes and constants of the same top-level package, of `__main__` and
+    of every other module that is neither Python's own nor installed, through any number of steps.
+    Installed libraries count by name only. Nothing is
     imported or called, and nothing raises: what cannot be told is named in `unseen`.
 
     Args:

@@ -250,6 +250,7 @@ class DatasetManager:
         planned = context.planned(table.identifier)
         if planned.definition is not None:
             transaction.define(planned.definition)
+        context.dependencies(flow)  # told before the rows are read, and not after
         watch = Watch(rows, flow.declaration.expectations)
         transaction.replace(watch.rows)
         expectations = watch.results(table.name)

@@ -7,7 +7,7 @@ expression ids, which Spark counts per JVM, are numbered anew. Nothing here star
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +39,7 @@ _TIME_AS_TEXT = re.compile(
 _FOREIGN_CODE = re.compile(r"\b(HiveSimpleUDF|HiveGenericUDF|HiveGenericUDTF|HiveUDAFFunction)#")
 _PATTERNS = ("CURRENT_LIKE", "PYTHON_UDF", "SCALA_UDF")
 _PYTHON = ("PythonUDF", "PythonUDAF")
+CACHED = "it reads rows that the session has cached, of a version that nobody knows"
 _FILE_METADATA = re.compile(r"\b_metadata#")
 
 
@@ -85,8 +86,11 @@ def analysed_plan(session: SparkSession, frame: DataFrame, mark: int) -> Analyse
         ('it calls rand()',)
     """
     with setting(session, "spark.sql.debug.maxToStringFields", str(_MAX_TEXT)), active(session):
-        plan: JavaObject = frame._jdf.queryExecution().analyzed()
-        return _Reader(Jvm(session), plan, mark).read()
+        query: JavaObject = frame._jdf.queryExecution()
+        told = _Reader(Jvm(session), query.analyzed(), mark).read()
+        if not told.tables or not _reads_cached_rows(session, query):
+            return told
+        return replace(told, without_version=(*told.without_version, CACHED))
 
 
 def is_deterministic(frame: DataFrame) -> bool:
@@ -98,6 +102,16 @@ def is_deterministic(frame: DataFrame) -> bool:
     return not is_classic(frame.sparkSession) or all(
         expression.deterministic()
         for expression in items(frame._jdf.queryExecution().analyzed().expressions())
+    )
+
+
+def _reads_cached_rows(session: SparkSession, query: JavaObject) -> bool:
+    """True when rows would come from the session's cache, of whichever version they are."""
+    if session._jsparkSession.sharedState().cacheManager().isEmpty():
+        return False
+    return any(
+        class_name(leaf) == "InMemoryRelation"
+        for leaf in items(query.withCachedData().collectLeaves())
     )
 
 

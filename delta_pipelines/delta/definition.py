@@ -25,6 +25,8 @@ CLUSTERING_FEATURE = "delta.feature.clustering"
 TIMESTAMP_NTZ_FEATURE = "delta.feature.timestampNtz"
 OWNER = "delta_pipelines.table"
 """Set on every table that a transaction creates; it tells our own log from a stranger's."""
+TABLE_ID = "delta_pipelines.table_id"
+"""Id of the table that a transaction defined; a clone has another id and the same properties."""
 
 _HIDDEN = (
     "delta.columnMapping.maxColumnId",
@@ -33,6 +35,7 @@ _HIDDEN = (
     "delta.inCommitTimestampEnablementVersion",
     "delta.inCommitTimestampEnablementTimestamp",
     OWNER,
+    TABLE_ID,
 )
 _PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults")
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")

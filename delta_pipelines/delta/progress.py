@@ -45,6 +45,16 @@ class Progress:
         """
         return known is not None and (self.planned is None or self.planned < known)
 
+    @property
+    def files(self) -> dict[int, int]:
+        """Its file sources: number of the source -> the last batch in the source's own log."""
+        offsets = {number: _offset(text) for number, text in enumerate(self.offsets)}
+        return {
+            number: int(offset["logOffset"])
+            for number, offset in offsets.items()
+            if isinstance(offset.get("logOffset"), int)
+        }
+
     def files_beside(self, tables: Mapping[str, int]) -> dict[int, int] | None:
         """The file sources beside these Delta tables, all of which are read to their end.
 
@@ -67,13 +77,12 @@ class Progress:
         """
         if self.planned is None or self.planned != self.committed or not self.offsets:
             return None
-        read, files = [], {}
-        for number, text in enumerate(self.offsets):
-            offset = _offset(text)
-            if isinstance(offset.get("logOffset"), int):
-                files[number] = int(offset["logOffset"])
-            else:
-                read.append(_read_to_its_end(offset, tables))
+        files = self.files
+        read = [
+            _read_to_its_end(_offset(text), tables)
+            for number, text in enumerate(self.offsets)
+            if number not in files
+        ]
         # With a stream more or less than before, Spark has to say that it cannot go on.
         is_whole = None not in read and sorted(map(str, read)) == sorted(tables)
         return files if is_whole else None

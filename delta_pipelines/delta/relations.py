@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
-from delta_pipelines.delta.jvm import JavaObject, class_name, is_a, items, optional
+from delta_pipelines.delta.jvm import JavaObject, Packages, class_name, is_a, items, optional
 
 DECLARED_PREFIX = "__dp_input_"
 """An alias that begins so marks a declared input; nothing below it is looked at."""
@@ -153,10 +154,18 @@ def _stream(plan: JavaObject) -> Relation:
     path = optional(options.get("path")) or ",".join(items(source.paths())) or None
     format_name = str(source.className())
     if format_name == "delta":
-        return Relation("delta", name, path, is_streaming=True)
+        return Relation("delta", name, path and _qualified(source, path), is_streaming=True)
     if path:
         return Relation("table" if name else "files", name, path, is_streaming=True)
     return Relation("table", name or format_name, is_streaming=True)
+
+
+def _qualified(source: JavaObject, path: str) -> str:
+    """A path as Delta's logs have it, so that a table is known again however it was named."""
+    session = source.sparkSession()
+    place = Packages(SparkContext._jvm).org.apache.hadoop.fs.Path(path)
+    system = place.getFileSystem(session.sessionState().newHadoopConf())
+    return str(system.makeQualified(place).toString())
 
 
 def _v2_relation(plan: JavaObject) -> Relation:

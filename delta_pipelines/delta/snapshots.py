@@ -7,7 +7,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.definition import OWNER, visible_properties
+from delta_pipelines.delta.definition import OWNER, TABLE_ID, visible_properties
 from delta_pipelines.delta.evolution import logical_schema
 from delta_pipelines.delta.jvm import JavaObject, Jvm, entries, items, optional
 from delta_pipelines.delta.table import TableState
@@ -96,6 +96,7 @@ def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | 
         return None
     snapshot = opened.snapshot
     metadata = snapshot.metadata()
+    configuration = entries(metadata.configuration())
     return TableState(
         identifier=identifier,
         location=opened.location,
@@ -104,11 +105,12 @@ def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | 
         schema=logical_schema(stored_schema(metadata)),
         partition_columns=tuple(items(metadata.partitionColumns())),
         cluster_columns=cluster_columns(jvm, opened),
-        properties=visible_properties(entries(metadata.configuration())),
+        properties=visible_properties(configuration),
         comment=metadata.description() or None,
         files=_known_count(snapshot, "numFiles"),
         size_bytes=_known_count(snapshot, "tableSizeBytes"),
         registered=opened.catalog_table is not None,
+        is_copy=configuration.get(TABLE_ID, metadata.id()) != metadata.id(),
     )
 
 

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import quote
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.definition import TABLE_ID, TableDefinition
 from delta_pipelines.delta.jvm import JavaObject, Jvm, entries, items, optional
 from delta_pipelines.delta.metadata import (
     StoredMetadata,
@@ -89,6 +90,7 @@ class Staging:
         wanted = wanted_metadata(definition, properties, stored, dataset)
         if stored is not None and is_unchanged(wanted, stored):
             return None
+        wanted = replace(wanted, configuration={**wanted.configuration, TABLE_ID: self.table_id})
         self._update_metadata(wanted)
         if wanted.cluster_columns != (stored.cluster_columns if stored else ()):
             self._cluster(wanted.cluster_columns, wanted.schema)
@@ -183,7 +185,9 @@ class Staging:
 
     def mark(self, app_id: str, version: int) -> None:
         """Stage a `txn` action."""
-        self._txn.updateSetTransaction(app_id, version, self._jvm.none)
+        # Without a time, `delta.setTransactionRetentionDuration` drops the mark at once.
+        now = int(time.time() * 1000)
+        self._txn.updateSetTransaction(app_id, version, self._jvm.some(now))
 
     def commit(self, *, overwrite: bool, user_metadata: str) -> int:
         """Land everything; the commit's history shows `metrics`."""

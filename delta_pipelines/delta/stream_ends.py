@@ -48,16 +48,55 @@ def are_at_their_end(
     folders = [node for node in streams if _is_of_files(node)]
     if len(folders) != len(files) or len(streams) != len(files) + len(tables):
         return False
+    return _unread(spark, folders, files, checkpoint) == []
+
+
+def left_out_files(
+    spark: SparkSession, rows: DataFrame, checkpoint: str, before_ms: float
+) -> list[str]:
+    """Files that were there before a stream ran, and that it did not read all the same.
+
+    Source of the rule: Spark's `FileStreamSource` ignores files that are older than the newest one
+    that it has read by more than the option `maxFileAge` (a week).
+
+    Args:
+        spark: A classic session.
+        rows: The analysed query; its stream has ended.
+        checkpoint: The folder of its checkpoint.
+        before_ms: When the stream began, milliseconds since 1970.
+    """
+    progress = read_progress(spark, checkpoint)
+    files = progress.files if progress is not None else {}
+    streams = [node for relation, node in read_by(rows).items() if relation.is_streaming]
+    folders = [node for node in streams if _is_of_files(node)]
+    if not files or len(folders) != len(files):
+        return []
+    unread = _unread(spark, folders, files, checkpoint) or []
+    return [path for path in unread if _modified_ms(spark, path) < before_ms]
+
+
+def _unread(
+    spark: SparkSession, folders: list[JavaObject], files: Mapping[int, int], checkpoint: str
+) -> list[str] | None:
+    """The files in folders that are in no source's log; None when that cannot be told."""
     seen: set[str] = set()
     for source, batch in files.items():
         logged = _logged(spark, f"{checkpoint}/sources/{source}", batch)
         if logged is None:
-            return False
+            return None
         seen |= logged
     try:
-        return all(seen.issuperset(_listed(spark, node)) for node in folders)
+        listed = [path for node in folders for path in _listed(spark, node)]
     except (Py4JError, PySparkException):
-        return False  # Spark says what is wrong with the folder.
+        return None  # Spark says what is wrong with the folder.
+    return [path for path in listed if path not in seen]
+
+
+def _modified_ms(spark: SparkSession, path: str) -> float:
+    jvm = Jvm(spark)
+    place = jvm.root.org.apache.hadoop.fs.Path(jvm.root.java.net.URI(path))
+    system = place.getFileSystem(jvm.session.sessionState().newHadoopConf())
+    return float(system.getFileStatus(place).getModificationTime())
 
 
 def _is_of_files(node: JavaObject) -> bool:

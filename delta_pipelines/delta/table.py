@@ -26,6 +26,8 @@ class TableState:
         size_bytes: Bytes of the data files, None when only a Spark job could tell.
         registered: False when its log exists but a crash kept it out of the catalog; the next
             transaction on it registers it.
+        is_copy: True when its properties are another table's (`CLONE`), what they say of streams
+            too.
     """
 
     identifier: Identifier
@@ -40,6 +42,7 @@ class TableState:
     files: int | None = None
     size_bytes: int | None = None
     registered: bool = True
+    is_copy: bool = False
 
 
 @dataclass(frozen=True)

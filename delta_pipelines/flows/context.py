@@ -151,6 +151,7 @@ class UpdateContext:
         self._leases[planned.identifier] = lease
         if lease.waited or self._is_outdated(spark, planned):
             self._anew[planned.identifier] = plan_anew(self.plan, spark, planned.identifier)
+            self._refreshed.pop(planned.identifier, None)  # was said of the plan before
         return self.planned(planned.identifier)
 
     def _is_outdated(self, spark: "SparkSession", planned: DatasetPlan) -> bool:
@@ -234,12 +235,18 @@ class UpdateContext:
             self._analysed[flow.target] = (session, with_expressions(flow, frame), mark)
         return frame
 
-    def stream_sources(self, flow: Flow) -> dict[str, StreamSource]:
-        """What a flow's streams read, through temporary views; by qualified name."""
-        graph = self.plan.graph
+    def stream_sources(self, spark: "SparkSession", flow: Flow) -> dict[str, StreamSource]:
+        """What a flow's streams read by now, through temporary views; by qualified name.
+
+        A stream reads its source's latest version, whichever the plan has seen.
+
+        Args:
+            spark: The session.
+            flow: The flow.
+        """
         found = {}
-        for identifier in stream_inputs(graph, flow):
-            state = self.versions.version(identifier)
+        for identifier in stream_inputs(self.plan.graph, flow):
+            state = load_table(spark, identifier)
             if state is not None:
                 found[str(identifier.plain)] = StreamSource.of(state)
         return found
@@ -281,14 +288,10 @@ class UpdateContext:
     def user_metadata(self, flow: Flow) -> dict[str, object]:
         """What every commit of this run says about where it comes from.
 
-        Asked for right before a commit, so this is where a lost lease stops it.
-
         Raises:
             DatasetError: Another run has taken the dataset's lease; transient.
         """
-        lease = self._leases.get(flow.target)
-        if lease is not None:
-            lease.check()
+        self.check_lease(flow.target)
         inputs = {name: {"version": version} for name, version in self.inputs(flow).items()}
         dependencies = self.dependencies(flow)
         return {
@@ -301,6 +304,16 @@ class UpdateContext:
                 self.plan.redaction.data(dependencies.to_dict()) if dependencies else None
             ),
         }
+
+    def check_lease(self, identifier: Identifier) -> None:
+        """Stop before a dataset is written that another run took over.
+
+        Raises:
+            DatasetError: Another run has taken the dataset's lease; transient.
+        """
+        lease = self._leases.get(identifier)
+        if lease is not None:
+            lease.check()
 
     def table_metadata(self, table: Table) -> dict[str, object]:
         """What a commit says that changes a table and writes no rows of a flow."""

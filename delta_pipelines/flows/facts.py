@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError
@@ -13,14 +14,15 @@ if TYPE_CHECKING:
 
 
 def table_facts(
-    spark: "SparkSession", identifier: Identifier, data_version: int | None
+    spark: "SparkSession", identifier: Identifier, data_version: int | None = None
 ) -> tuple[TableState, TableFacts]:
     """Load a table and describe it.
 
     Args:
         spark: The session.
         identifier: The table.
-        data_version: Last version that changed rows.
+        data_version: Last version that changed rows; None to look it up, since a commit of ours
+            may have changed only properties.
 
     Raises:
         DatasetError: Somebody dropped it meanwhile.
@@ -34,7 +36,7 @@ def table_facts(
         schema=state.schema,
         location=state.location,
         table_id=state.table_id,
-        data_version=data_version,
+        data_version=last_data_version(spark, state) if data_version is None else data_version,
         files=state.files,
         size_bytes=state.size_bytes,
     )

@@ -1,14 +1,14 @@
 """A table's checkpoint folders held against the table: lost, or too old."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.folders import delete_folder
+from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.progress import read_progress
 from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
-from delta_pipelines.planning.checkpoints import Checkpoint, checkpoints_of
+from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines.planning.plan import Plan
 from delta_pipelines.planning.stream_plans import old_checkpoints
 
@@ -51,21 +51,18 @@ def check_not_behind(
         )
 
 
-def delete_old_checkpoints(
-    spark: "SparkSession", table: Table, plan: Plan, current: Mapping[str, Checkpoint]
-) -> None:
-    """Delete checkpoints that no longer count and are older than the retention.
+def delete_old_checkpoints(spark: "SparkSession", table: Table, plan: Plan) -> None:
+    """Delete checkpoints that were replaced longer ago than the retention.
 
-    Only for who holds the table's lease: to others, a checkpoint that was just begun looks old.
+    Only for who holds the table's lease.
 
     Args:
         spark: The session.
         table: The table.
         plan: The run's plan: storage root and retention.
-        current: The checkpoints that count, by flow.
     """
-    days = plan.checkpoint_retention_days
-    for path in old_checkpoints(spark, table.identifier, current, plan.storage, days):
+    state = load_table(spark, table.identifier)
+    for path in old_checkpoints(spark, state, plan.storage, plan.checkpoint_retention_days):
         delete_folder(spark, path)
 
 

@@ -5,13 +5,13 @@ the table knows (Delta protocol: `txn` actions) which numbers of this checkpoint
 """
 
 import dataclasses
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.sessions import active
-from delta_pipelines.delta.stream_ends import are_at_their_end
+from delta_pipelines.delta.stream_ends import are_at_their_end, left_out_files
 from delta_pipelines.delta.streams import (
     StreamFailure,
     explained_stream,
@@ -38,6 +38,7 @@ from delta_pipelines.planning.checkpoints import (
     checkpoints_property,
     next_checkpoints,
     outdated_reason,
+    replaced_property,
 )
 from delta_pipelines.planning.decision import TableDecision, definition_of
 from delta_pipelines.planning.flow_definition import fits, flow_definition
@@ -91,6 +92,7 @@ class StreamRun:
         self._schema = planned.definition.schema if planned.definition else None
         self._version: int | None = None
         self._batches = 0
+        self._notes: list[str] = []
         self._metrics: dict[str, int] = {}
         self._merged: MergeResult | None = None
 
@@ -108,7 +110,7 @@ class StreamRun:
         commit = self._define(transaction, decision)
         for flow in self._flows:
             self._stream(flow, commit.table_id)
-        delete_old_checkpoints(self._spark, self._table, self._context.plan, self._checkpoints)
+        delete_old_checkpoints(self._spark, self._table, self._context.plan)
         return self._outcome(commit)
 
     def _define(self, transaction: Transaction, decision: TableDecision) -> Commit:
@@ -118,7 +120,8 @@ class StreamRun:
         base = transaction.base
         # A wipe forgets the flows that are not declared at the moment too: their rows go with it.
         current = checkpoints_of(base.properties) if base and not decision.wipe else {}
-        sources = {flow.key: self._context.stream_sources(flow) for flow in self._flows}
+        spark, context = self._spark, self._context
+        sources = {flow.key: context.stream_sources(spark, flow) for flow in self._flows}
         anew: set[str] = set()
         if self._table.identifier not in self._context.begun:
             reset = self._context.plan.reset_checkpoints
@@ -134,7 +137,11 @@ class StreamRun:
         self._checkpoints = next_checkpoints(
             current, sources, anew=tuple(anew), run=self._context.run_id
         )
-        properties = {**planned.properties, **checkpoints_property(self._checkpoints)}
+        properties = {
+            **planned.properties,
+            **checkpoints_property(self._checkpoints),
+            **replaced_property(base, self._checkpoints, int(time.time() * 1000)),
+        }
         if decision.create or decision.wipe or decision.alter or current != self._checkpoints:
             transaction.define(dataclasses.replace(planned, properties=properties))
             if decision.wipe:
@@ -177,6 +184,7 @@ class StreamRun:
             if are_at_their_end(session, rows, path, self._context.stream_versions(flow)):
                 return
             reached(Step.STREAM, str(self._table.identifier))
+            began_ms = time.time() * 1000
             query = (
                 rows.writeStream.foreachBatch(batches.take)
                 .option("checkpointLocation", path)
@@ -194,9 +202,19 @@ class StreamRun:
             finally:
                 if query.isActive:
                     query.stop()
+            self._note_left_out(flow, left_out_files(session, rows, path, began_ms))
         if batches.failure is not None:
             raise batches.failure
         self._context.check_cancelled()
+
+    def _note_left_out(self, flow: Flow, files: list[str]) -> None:
+        if files:
+            self._notes.append(
+                f"flow {flow.name!r} leaves out {len(files)} file{'s'[: len(files) > 1]}, such as "
+                f"{files[0]}: Spark ignores what is older than the newest file it has read by more "
+                "than the option maxFileAge (a week). Set that option in the query, or give the "
+                "files a new time."
+            )
 
     def take(self, rows: "DataFrame", flow: Flow, mark: BatchMark) -> None:
         """Put one micro-batch into the table, unless it is there already."""
@@ -255,11 +273,9 @@ class StreamRun:
 
     def _outcome(self, commit: Commit) -> Outcome:
         version = self._version
-        state, facts = table_facts(self._spark, self._table.identifier, version)
+        state, facts = table_facts(self._spark, self._table.identifier)
         self._context.versions.wrote(state)
         if version is None:
-            data_version = last_data_version(self._spark, state)
-            facts = dataclasses.replace(facts, data_version=data_version)
             return Outcome(
                 status="unchanged",
                 action="none",
@@ -267,6 +283,7 @@ class StreamRun:
                 facts=facts,
                 version=state.version,
                 metrics=self._metrics,
+                notes=tuple(self._notes),
                 expectations=self._context.expectations.get(self._table.identifier, ()),
             )
         planned = self._planned
@@ -279,6 +296,7 @@ class StreamRun:
             facts=facts,
             version=version,
             metrics={**self._metrics, "numBatches": self._batches},
+            notes=tuple(self._notes),
             merge=self._merged,
             expectations=self._context.expectations.get(self._table.identifier, ()),
         )

@@ -47,7 +47,11 @@ def leave_as_planned(
         now = load_table(spark, planned.identifier)
         if now is None or (now.table_id, now.version) != (before.table_id, before.version):
             return None
-    return _unchanged(spark, before, planned.reason) if before.registered else None
+    if not before.registered:
+        return None
+    # A plan that was made anew, after waiting for another run, is news to those that read it.
+    context.versions.wrote(before)
+    return _unchanged(spark, before, planned.reason)
 
 
 def leave_unchanged(
@@ -76,11 +80,12 @@ def leave_unchanged(
         return None
     planned = context.planned(table.identifier)
     flow = context.plan.graph.flow(table.identifier)
+    # Before the rows are read: what changes meanwhile is to count as changed in the next run.
+    now = context.dependencies(flow)
     if is_full_refresh or table.identifier in context.plan.blocked:
         if planned.action == "none":
             context.refreshes(table.identifier, "a full refresh was asked for")
         return None
-    now = context.dependencies(flow)
     if now is None:
         verdict = Verdict(False, "this session cannot tell what its rows depend on")
     else:

@@ -131,6 +131,7 @@ class UpsertRun:
     def _replace(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
         transaction.define(self._definition)
         transaction.replace(self._plain(newest.where(f"NOT {_DELETE}")))
+        self._check_lease()
         commit = transaction.commit(user_metadata=self._metadata)
         rows = commit.metrics.get("numOutputRows")
         counts = {} if rows is None else {"numTargetRowsInserted": rows}
@@ -149,6 +150,7 @@ class UpsertRun:
             newest,
             on,
             user_metadata=self._metadata,
+            before_write=self._check_lease,
         )
         if self._upsert.deletes_when is not None:
             gone = quoted("s", _DELETE)
@@ -210,6 +212,7 @@ class UpsertRun:
                     # No path, but still a conflict with any concurrent change: two runs must not
                     # both insert a key.
                     transaction.replace_files([], written)
+            self._check_lease()
             commit = transaction.commit(user_metadata=self._metadata)
         metrics = {
             "numTargetRowsInserted": counts.get("insert", 0),
@@ -263,6 +266,9 @@ class UpsertRun:
             raise DatasetError(f"sequence_by: {error}", dataset=self._table.name) from error
         return not_older(quoted("s", _SEQUENCE), theirs)
 
+    def _check_lease(self) -> None:
+        self._context.check_lease(self._table.identifier)
+
     def _plain(self, marked: "DataFrame") -> "DataFrame":
         return marked.drop(_DELETE, _SEQUENCE)
 
@@ -280,7 +286,7 @@ class UpsertRun:
 
     def _completed(self, commit: Commit, metrics: "dict[str, int]", rows: int | None) -> Outcome:
         planned = self._context.planned(self._table.identifier)
-        state, facts = table_facts(self._session, self._table.identifier, commit.version)
+        state, facts = table_facts(self._session, self._table.identifier)
         self._context.versions.wrote(state)
         return Outcome(
             status="completed",

@@ -1,6 +1,6 @@
 """The fluent way to say what a merge does."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -212,6 +212,7 @@ def merge_into(
     source_alias: str = "s",
     executor: str = "auto",
     user_metadata: Mapping[str, object] | None = None,
+    before_write: Callable[[], None] | None = None,
 ) -> MergeBuilder:
     """Begin a merge of a source's rows into a Delta table.
 
@@ -228,6 +229,8 @@ def merge_into(
             commit's `userMetadata` is one JSON object: these keys, the text of the session's
             `spark.databricks.delta.commitInfo.userMetadata` under `user_metadata`, and
             the merge's own mark under `merge_token`.
+        before_write: For the engine's own flows: called when an attempt is about to write; what it
+            raises ends the merge.
 
     Returns:
         A builder; add at least one clause and call `execute`.
@@ -256,5 +259,6 @@ def merge_into(
             source_alias=source_alias,
             executor=executor,
             user_metadata=user_metadata,
+            before_write=before_write,
         ),
     )

@@ -189,6 +189,8 @@ class MergeCommand:
         choice = self._choose(session, plan)
         self._prepare(session, plan, source, always=choice.executor != "native")
         reached(Step.MERGE, self._spec.target.replace("`", ""))
+        if self._spec.before_write is not None:
+            self._spec.before_write()
         try:
             changed, note = self._carry_out(session, target, plan, choice, source)
         except SPARK_FAILURES as exc:

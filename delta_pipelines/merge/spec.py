@@ -1,6 +1,6 @@
 """What a merge is to do: everything the fluent builder collected, as one value."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ class MergeSpec:
         clauses: In the order in which they were added.
         schema_evolution: New source columns that are assigned to join the target's schema.
         user_metadata: Facts for the commit's user metadata, JSON-serialisable.
+        before_write: Called when an attempt is about to write; what it raises ends the merge.
     """
 
     target: str
@@ -35,6 +36,7 @@ class MergeSpec:
     clauses: tuple[Clause, ...] = ()
     schema_evolution: bool = False
     user_metadata: Mapping[str, object] | None = None
+    before_write: Callable[[], None] | None = None
 
     @property
     def skips_unchanged(self) -> bool:

@@ -7,6 +7,7 @@ the checkpoint's streams read, so that a source that was wiped or made anew is n
 """
 
 import json
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,7 +17,9 @@ from delta_pipelines.graph.graph import Flow
 from delta_pipelines.identifiers import Identifier
 
 CHECKPOINTS_KEY = "delta_pipelines.checkpoints"
+REPLACED_KEY = "delta_pipelines.replaced_checkpoints"
 EPOCH_KEY = "delta_pipelines.epoch"
+MAX_REPLACED = 100
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class StreamSource:
 
     Args:
         table_id: Delta's id of the table that is read.
-        epoch: How often that table had been refreshed fully.
+        epoch: Grows with every full refresh of that table.
     """
 
     table_id: str
@@ -105,14 +108,58 @@ def checkpoints_property(checkpoints: Mapping[str, Checkpoint]) -> dict[str, str
     return {CHECKPOINTS_KEY: json.dumps(entries, sort_keys=True)}
 
 
+def replaced_checkpoints(properties: Mapping[str, str]) -> dict[str, int]:
+    """Checkpoints that counted once: `flow/id` -> when they were replaced, in ms since 1970."""
+    return {
+        name: int(when) for name, when in json.loads(properties.get(REPLACED_KEY, "{}")).items()
+    }
+
+
+def replaced_property(
+    base: TableState | None, following: Mapping[str, Checkpoint], now_ms: int
+) -> dict[str, str]:
+    """The property that names a table's own former checkpoints; they can be deleted some day.
+
+    Args:
+        base: The table before; those of a copied table belong to its origin.
+        following: The checkpoints that count from now on.
+        now_ms: Milliseconds since 1970.
+    """
+    if base is None or base.is_copy:
+        return {REPLACED_KEY: "{}"} if base and REPLACED_KEY in base.properties else {}
+    gone = {
+        f"{flow}/{checkpoint.id}": now_ms
+        for flow, checkpoint in checkpoints_of(base.properties).items()
+        if flow not in following or following[flow].id != checkpoint.id
+    }
+    found = {**replaced_checkpoints(base.properties), **gone}
+    newest = dict(sorted(found.items(), key=lambda entry: entry[1])[-MAX_REPLACED:])
+    return {REPLACED_KEY: json.dumps(newest, sort_keys=True)} if newest else {}
+
+
+def copied_reason(flows: Sequence[Flow], table: str) -> str:
+    """Why a copied table's streams cannot go on, and the ways out, as sentences."""
+    names = ", ".join(repr(flow.name) for flow in flows)
+    return (
+        f"the table is a copy (CLONE) of another one, and the checkpoints that it names are that "
+        f"table's: going on would double or lose rows; nothing was read. Ways out: refresh it "
+        f"fully (full_refresh=[{table!r}]), or keep its rows and read its streams from their "
+        f"beginning (reset_checkpoints=[{names}])."
+    )
+
+
 def epoch_of(properties: Mapping[str, str]) -> int:
-    """How often a table that keeps its rows was refreshed fully."""
+    """A number that every full refresh of a table that keeps its rows makes greater."""
     return int(properties.get(EPOCH_KEY, "0"))
 
 
 def next_epoch(properties: Mapping[str, str]) -> dict[str, str]:
-    """The property after one more full refresh."""
-    return {EPOCH_KEY: str(epoch_of(properties) + 1)}
+    """The property after one more full refresh.
+
+    It is the time, so that a table that was restored to an older version does not get an epoch
+    again that it has had.
+    """
+    return {EPOCH_KEY: str(max(epoch_of(properties) + 1, int(time.time() * 1000)))}
 
 
 def next_checkpoints(

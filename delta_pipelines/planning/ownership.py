@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 from delta_pipelines.declarations import Declaration
 from delta_pipelines.graph.properties import RESET_ALLOWED
-from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, EPOCH_KEY
+from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, EPOCH_KEY, REPLACED_KEY
 from delta_pipelines.planning.plan import PropertyChange
 
 PIPELINE_KEY = "delta_pipelines.pipeline"
 OWNED_KEY = "delta_pipelines.owned"
 KIND_KEY = "delta_pipelines.kind"
 """What filled the table: each kind takes another care of the rows that it finds there."""
-_BOOKKEEPING = (PIPELINE_KEY, OWNED_KEY, KIND_KEY, CHECKPOINTS_KEY, EPOCH_KEY)
+_BOOKKEEPING = (PIPELINE_KEY, OWNED_KEY, KIND_KEY, CHECKPOINTS_KEY, REPLACED_KEY, EPOCH_KEY)
 COMMENT = "comment"
 """Stands among the owned keys when the declaration set the table's comment."""
 

@@ -1,23 +1,26 @@
 """A table's streams, held against its checkpoints while planning; nothing is read from them."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.folders import folders_in
 from delta_pipelines.delta.stream_ends import are_at_their_end
 from delta_pipelines.delta.streams import check_appends
+from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Flow, Graph, Table
 from delta_pipelines.graph.streams import stream_inputs
-from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.checkpoints import (
-    Checkpoint,
     StreamSource,
     checkpoints_folder,
     checkpoints_of,
+    copied_reason,
+    epoch_of,
+    next_epoch,
     outdated_reason,
+    replaced_checkpoints,
 )
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.selection import RefreshSet
@@ -32,26 +35,30 @@ _DAY_MS = 86_400_000
 
 def old_checkpoints(
     spark: "SparkSession",
-    table: Identifier,
-    current: Mapping[str, Checkpoint],
+    state: TableState | None,
     storage: str,
     retention_days: float,
 ) -> list[str]:
-    """The folders of checkpoints that no longer count and are older than the retention.
+    """The folders of checkpoints of a table that were replaced longer ago than the retention.
+
+    Others' folders may lie beside them: a second warehouse can share the storage root.
 
     Args:
         spark: The session.
-        table: The table.
-        current: The checkpoints that count, by flow.
+        state: The table.
         storage: Root folder of the checkpoints.
         retention_days: Days that they are kept.
     """
+    if state is None or state.is_copy:
+        return []
     limit = time.time() * 1000 - retention_days * _DAY_MS
+    replaced = replaced_checkpoints(state.properties)
+    due = {name for name, when in replaced.items() if when <= limit}
     return [
-        old.path
-        for flow, checkpoint in current.items()
-        for old in folders_in(spark, checkpoints_folder(storage, table, flow))
-        if old.name != checkpoint.id and old.modified_ms < limit
+        folder.path
+        for flow in sorted({name.rpartition("/")[0] for name in due})
+        for folder in folders_in(spark, checkpoints_folder(storage, state.identifier, flow))
+        if f"{flow}/{folder.name}" in due
     ]
 
 
@@ -98,6 +105,11 @@ class StreamPlans:
                 check_appends(frame)
         flows = self._graph.flows_of(table.identifier)
         current = checkpoints_of(base.properties) if base and not is_full_refresh else {}
+        if base is not None and base.is_copy:
+            reset = self._chosen.reset
+            kept = [f for f in flows if f.key in current and f.name.lower() not in reset]
+            if kept:
+                raise DatasetError(copied_reason(flows, table.name), dataset=table.name)
         notes = []
         for flow in flows:
             had = current.get(flow.key)
@@ -155,7 +167,7 @@ class StreamPlans:
             if not are_at_their_end(frame.sparkSession, frame, path, versions):
                 return False
         spark = frames[0].sparkSession
-        return not old_checkpoints(spark, table.identifier, current, storage, retention_days)
+        return not old_checkpoints(spark, base, storage, retention_days)
 
     def _sources(self, flow: Flow) -> dict[str, StreamSource]:
         """What a flow's streams will read in this run."""
@@ -171,6 +183,6 @@ class StreamPlans:
                 and isinstance(upstream, Table)
                 and upstream.keeps_rows
             ):
-                source = StreamSource(source.table_id, source.epoch + 1)
+                source = StreamSource(source.table_id, epoch_of(next_epoch(state.properties)))
             sources[str(identifier.plain)] = source
         return sources

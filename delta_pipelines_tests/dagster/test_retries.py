@@ -54,7 +54,7 @@ def test_a_retried_op_neither_wipes_nor_resets_a_stream_twice(
     assert "by an earlier attempt of this run, so it goes on there: t." in outcome.log
     after = state_of(spark, schema)
     wiped = "full_refresh" in config
-    assert epoch_of(after.properties) == epoch_of(before.properties) + wiped
+    assert (epoch_of(after.properties) > epoch_of(before.properties)) == wiped
     assert {checkpoints_of(after.properties)["t"].id} == set(seen)
     assert outcome["t"]["delta_pipelines/batches"] == 1
     assert outcome["t"]["delta_pipelines/rows_written"] == 2

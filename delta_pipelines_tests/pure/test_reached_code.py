@@ -172,6 +172,25 @@ def test_modules_beside_a_single_file_are_its_own_and_libraries_are_not(
     assert hashed(1) != hashed(2)
 
 
+def test_a_package_beside_ones_own_is_ones_own_too(tmp_path, monkeypatch) -> None:
+    def hashed(text: str) -> str:
+        folder = tmp_path / str(next(_numbers))
+        for package in ("acme_pipelines", "acme_common"):
+            (folder / package).mkdir(parents=True)
+            (folder / package / "__init__.py").write_text("")
+            for name in (package, f"{package}.code"):
+                monkeypatch.delitem(sys.modules, name, raising=False)
+        (folder / "acme_common" / "code.py").write_text(f"def clean(n):\n    return {text}\n")
+        (folder / "acme_pipelines" / "code.py").write_text(
+            "from acme_common.code import clean\ndef rows(n):\n    return clean(n)\n"
+        )
+        monkeypatch.syspath_prepend(str(folder))
+        return reached_code(importlib.import_module("acme_pipelines.code").rows).text
+
+    assert hashed("n + 1") == hashed("n + 1")
+    assert hashed("n + 1") != hashed("n + 2")
+
+
 def test_what_cannot_be_told_is_named_and_nothing_raises() -> None:
     class Evil:
         def __getattr__(self, name: str) -> object:

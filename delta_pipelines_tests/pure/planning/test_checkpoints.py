@@ -1,5 +1,7 @@
 """Checkpoints remembered in a table's properties."""
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,10 +60,15 @@ def test_a_source_made_anew_or_refreshed_fully_is_told() -> None:
     assert had.outdated(dict(had.sources)) == []
 
 
-def test_epochs_count_up() -> None:
+def test_an_epoch_never_comes_again_also_after_a_restore() -> None:
     properties: dict[str, str] = {}
     assert epoch_of(properties) == 0
-    assert epoch_of(next_epoch(next_epoch(properties))) == 2
+    first = next_epoch(properties)
+    second = next_epoch(first)
+    assert 0 < epoch_of(first) < epoch_of(second)
+    time.sleep(0.002)
+    restored = next_epoch(properties)
+    assert epoch_of(restored) not in (epoch_of(first), epoch_of(properties))
 
 
 def test_paths_are_apart_for_every_table_flow_and_checkpoint() -> None:

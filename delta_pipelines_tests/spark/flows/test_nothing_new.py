@@ -1,5 +1,7 @@
 """A stream with nothing new is left alone by the plan; one with anything new never is."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -221,3 +223,21 @@ def test_what_a_killed_process_left_in_the_log_of_files_is_no_entry(spark, schem
     land(folder, 2)
     run_well(pipeline, spark)
     assert rows_of(spark, f"{schema}.lines") == [(1,), (2,)]
+
+
+def test_files_that_spark_leaves_out_for_their_age_are_told(spark, schema, folder):
+    pipeline = reading(schema, str(folder))
+    run_well(pipeline, spark)
+    land(folder, 2)
+    land(folder, 3)
+    a_month_ago = time.time() - 30 * 86_400
+    os.utime(folder / "day 2.csv", (a_month_ago, a_month_ago))
+    result = run_well(pipeline, spark).results["lines"]
+    assert rows_of(spark, f"{schema}.lines") == [(1,), (3,)]
+    [note] = [note for note in result.notes if "maxFileAge" in note]
+    assert "leaves out 1 file, such as file:" in note
+    assert "day%202.csv" in note
+    assert "maxFileAge" in str(run_well(pipeline, spark).results["lines"].notes)
+    patient = reading(schema, str(folder), maxFileAge="1000d")
+    assert run_well(patient, spark).results["lines"].notes == ()
+    assert rows_of(spark, f"{schema}.lines") == [(1,), (2,), (3,)]

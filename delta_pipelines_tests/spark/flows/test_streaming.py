@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -13,8 +14,10 @@ import delta_pipelines as dp
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.delta.loading import history_entry, load_table
 from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.execution import Execution
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.streaming import StreamRun
+from delta_pipelines.planning import stream_plans
 from delta_pipelines.planning.checkpoints import checkpoints_of, epoch_of
 from delta_pipelines.steps import Step
 from delta_pipelines_tests.pipelines import (
@@ -88,7 +91,7 @@ def test_a_full_refresh_begins_a_new_epoch_in_the_wiping_commit(spark, schema, l
     assert result.action == "full_refresh"
     after = state(spark, schema)
     assert after.table_id == before.table_id
-    assert epoch_of(after.properties) == epoch_of(before.properties) + 1
+    assert epoch_of(after.properties) > epoch_of(before.properties)
     old, new = (checkpoints_of(s.properties)["t"].id for s in (before, after))
     assert old != new
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
@@ -125,7 +128,7 @@ def test_a_retry_within_a_run_goes_on_and_wipes_only_once(spark, schema, landing
         result = run_well(pipeline, spark, full_refresh=["t"]).results["t"]
     assert result.attempts == 2
     after = state(spark, schema)
-    assert epoch_of(after.properties) == epoch_of(before.properties) + 1
+    assert epoch_of(after.properties) > epoch_of(before.properties)
     assert after.version == before.version + 2
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
 
@@ -400,7 +403,7 @@ def test_a_streaming_upsert_goes_on_after_a_conflict(spark, schema, landing, ful
     with once_at(Step.BATCH, f"{schema}.t", conflict):
         result = run_well(pipeline, spark, full_refresh=["t"] if full else []).results["t"]
     assert result.attempts == 2
-    assert epoch_of(state(spark, schema).properties) == int(full)
+    assert (epoch_of(state(spark, schema).properties) > 0) == full
     assert rows_of(spark, f"{schema}.t") == [(1, "a", 1), (2, "b", 1), (3, "c", 1)]
 
 
@@ -512,7 +515,7 @@ def test_files_are_read_as_they_land(spark, schema, tmp_path):
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
 
 
-def test_old_checkpoints_go_after_the_retention(spark, schema, landing):
+def test_old_checkpoints_go_after_the_retention(spark, schema, landing, monkeypatch):
     pipeline = copying(schema, landing)
     run_well(pipeline, spark)
     run_well(pipeline, spark, full_refresh=["t"])
@@ -520,12 +523,88 @@ def test_old_checkpoints_go_after_the_retention(spark, schema, landing):
     kept = folder / "_checkpoints" / f"{schema}.t" / "t"
     assert len(list(kept.iterdir())) == 2
     now = checkpoints_of(state(spark, schema).properties)["t"].id
-    for old in kept.iterdir():
+    for old in kept.iterdir():  # when a checkpoint began says nothing about when it was replaced
         eight_days_ago = time.time() - 8 * 86_400
         os.utime(old, (eight_days_ago, eight_days_ago))
+    (kept / "of another warehouse").mkdir()
     append(spark, landing, (3, "c"))
     run_well(pipeline, spark)
-    assert [path.name for path in kept.iterdir()] == [now]
+    assert len(list(kept.iterdir())) == 3
+    in_eight_days = SimpleNamespace(time=lambda: time.time() + 8 * 86_400)
+    monkeypatch.setattr(stream_plans, "time", in_eight_days)
+    append(spark, landing, (4, "d"))
+    run_well(pipeline, spark)
+    assert {path.name for path in kept.iterdir()} == {now, "of another warehouse"}
+
+
+@pytest.mark.parametrize("way_out", ["full_refresh", "reset_checkpoints"])
+def test_a_copied_table_has_its_origins_checkpoints_and_is_not_streamed_into(
+    spark, schema, landing, way_out
+):
+    run_well(copying(schema, landing), spark)
+    copy = f"{schema}_copy"
+    spark.sql(f"CREATE SCHEMA {copy}")
+    spark.sql(f"CREATE TABLE {copy}.t SHALLOW CLONE {schema}.t")
+    pipeline = copying(copy, landing)
+    error = failure(run(pipeline, spark).results["t"])
+    assert "is a copy (CLONE) of another one" in str(error)
+    assert "reset_checkpoints=['t']" in str(error)
+    assert rows_of(spark, f"{copy}.t") == [(1, "a"), (2, "b")]
+    run_well(pipeline, spark, **{way_out: ["t"]})
+    twice = 2 if way_out == "reset_checkpoints" else 1
+    assert rows_of(spark, f"{copy}.t") == sorted([(1, "a"), (2, "b")] * twice)
+    append(spark, landing, (3, "c"))
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{copy}.t").count((3, "c")) == 1
+
+
+def test_a_restored_source_that_is_refreshed_fully_is_noticed(spark, schema, landing):
+    pipeline = copying(schema, landing)
+
+    @pipeline.streaming_table(inputs={"t": dp.Stream("t", skip_change_commits=True)})
+    def reader(t: DataFrame) -> DataFrame:
+        return t
+
+    run_well(pipeline, spark)
+    before = version_of(spark, f"{schema}.t")
+    run_well(pipeline, spark, full_refresh=["t", "reader"])
+    spark.sql(f"RESTORE TABLE {schema}.t TO VERSION AS OF {before}")
+    append(spark, landing, (3, "c"))
+    ended = run(pipeline, spark, full_refresh=["t"]).results
+    assert ended["t"].status == "completed"
+    assert "t was refreshed fully since the checkpoint" in str(failure(ended["reader"]))
+    assert rows_of(spark, f"{schema}.reader") == [(1, "a"), (2, "b")]
+
+
+def test_a_source_wiped_by_another_run_after_the_plan_is_noticed(spark, schema, landing):
+    pipeline = copying(schema, landing)
+
+    @pipeline.streaming_table(inputs={"t": dp.Stream("t", skip_change_commits=True)})
+    def reader(t: DataFrame) -> DataFrame:
+        return t
+
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+    run_well(pipeline, spark, refresh=["t"])
+    plan = pipeline.plan(spark, refresh=["reader"])
+    run_well(pipeline, spark, full_refresh=["t"], refresh=["t"])
+    [ended] = Execution(plan, spark).results()
+    assert "t was refreshed fully since the checkpoint" in str(failure(ended))
+    assert rows_of(spark, f"{schema}.reader") == [(1, "a"), (2, "b")]
+
+
+def test_marks_of_batches_outlive_a_retention_of_marks(spark, schema, landing):
+    property_ = {"delta.setTransactionRetentionDuration": "interval 30 days"}
+    pipeline = copying(schema, landing, table_properties=property_)
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+    run_well(pipeline, spark)
+    # As if the process had been killed before Spark noted that the batch is done.
+    for commit in checkpoints(pipeline, spark, schema).glob("t/*/commits/*1*"):
+        commit.unlink()
+    append(spark, landing, (4, "d"))
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
 
 
 def checkpoints(pipeline: dp.Pipeline, spark: SparkSession, schema: str) -> Path:

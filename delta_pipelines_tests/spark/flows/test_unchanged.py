@@ -10,11 +10,13 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
+from delta_pipelines.steps import Step
 from delta_pipelines_tests.pipelines import (
     Feed,
     jobs_started,
     merged,
     mirror,
+    once_at,
     rows_of,
     run_one,
     run_well,
@@ -333,3 +335,64 @@ def test_a_commit_that_is_not_ours_is_no_reason_to_leave_a_table_alone(spark, sc
     assert (result.status, result.version) == ("completed", 2)
     assert "somebody else changed its rows at version 1" in result.reason
     assert rows_of(spark, f"{schema}.t") == [(1,)]
+
+
+@pytest.mark.parametrize("asked", [{}, {"full_refresh": ["t"]}])
+def test_a_file_that_changes_while_it_is_read_counts_as_changed_in_the_next_run(
+    spark, schema, tmp_path, asked
+):
+    file = tmp_path / "codes.csv"
+    file.write_text("1\n")
+    pipeline = scratch(schema)
+
+    @pipeline.materialized_view
+    def t(spark):
+        return spark.read.csv(str(tmp_path), schema="id INT")
+
+    if asked:
+        run_well(pipeline, spark)
+    with once_at(Step.COMMIT, f"{schema}.t", lambda: file.write_text("1\n2\n")):
+        run_well(pipeline, spark, **asked)
+    assert rows_of(spark, f"{schema}.t") == [(1,)]
+    assert run_one(pipeline, spark).status == "completed"
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
+
+
+def test_rows_that_the_session_has_cached_have_no_version(spark, schema):
+    outside = f"{schema}.outside"
+    spark.sql(f"CREATE TABLE {outside} USING delta AS SELECT 1 AS id")
+    pipeline = scratch(schema)
+
+    @pipeline.materialized_view
+    def t(spark):
+        return spark.table(outside)
+
+    run_well(pipeline, spark)
+    assert run_one(pipeline, spark).status == "unchanged"
+    cached = spark.table(outside).cache()
+    try:
+        assert "the session has cached" in run_one(pipeline, spark).reason
+    finally:
+        cached.unpersist()
+
+
+@pytest.mark.parametrize("kind", ["upsert", "streaming_table"])
+def test_a_commit_that_changes_only_properties_is_no_new_data_version(spark, schema, kind):
+    spark.sql(f"CREATE TABLE {schema}.outside USING delta AS SELECT 1 AS id")
+
+    def declared(comment: str):
+        pipeline = scratch(schema)
+        pipeline.source(f"{schema}.outside")
+        options = {"keys": ["id"]} if kind == "upsert" else {}
+
+        @getattr(pipeline, kind)(inputs={"new": f"{schema}.outside"}, comment=comment, **options)
+        def t(new):
+            return new
+
+        return pipeline
+
+    first = run_one(declared("one"), spark)
+    again = run_one(declared("two"), spark)
+    assert again.version == first.version + 1
+    assert again.facts.data_version == first.facts.data_version
+    assert run_one(declared("two"), spark).facts.data_version == first.facts.data_version

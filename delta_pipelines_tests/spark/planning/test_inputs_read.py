@@ -56,6 +56,21 @@ def test_a_dataset_read_behind_the_declarations_back_is_refused(spark, schema, f
     assert not spark.catalog.tableExists(f"{schema}.sneaky")
 
 
+def test_a_stream_over_a_dataset_behind_the_declarations_back_is_refused(spark, schema, feed):
+    pipeline = scratch(schema)
+    mirror(pipeline, "orders", feed)
+    run_well(pipeline, spark)
+    path = spark.sql(f"DESCRIBE DETAIL {schema}.orders").first()["location"]
+
+    @pipeline.streaming_table
+    def sneaky(spark):
+        return spark.readStream.format("delta").load(path.removeprefix("file:") + "/")
+
+    error = pipeline.plan(spark).datasets["sneaky"].error
+    assert isinstance(error, UndeclaredInputError)
+    assert f"{schema}.orders" in str(error)
+
+
 def test_an_input_that_is_never_read_is_an_error(spark, schema, feed):
     pipeline = scratch(schema)
     mirror(pipeline, "orders", feed)

@@ -4,12 +4,24 @@ import threading
 
 import pytest
 
+from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.delta.lease_storage import FOLDER, HadoopLeaseFiles, lease_files
 from delta_pipelines.execution import Execution
+from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.lease import lease_on
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.steps import Step
-from delta_pipelines_tests.pipelines import Feed, failure, mirror, once_at, run_one, scratch
+from delta_pipelines_tests.pipelines import (
+    Feed,
+    failure,
+    merged,
+    mirror,
+    once_at,
+    rows_of,
+    run_one,
+    scratch,
+    seen,
+)
 
 
 def test_leases_stand_in_the_warehouse_for_all_who_share_it(spark, schema, warehouse) -> None:
@@ -62,6 +74,59 @@ def test_a_run_that_lost_its_lease_commits_nothing(spark, schema) -> None:
         error = failure(run_one(pipeline, spark, lease_timeout=0.2))
     assert "run x (h" in str(error)  # the second attempt waits for the one that took it
     assert not spark.catalog.tableExists(f"{schema}.t")
+
+
+def test_an_upsert_that_lost_its_lease_merges_nothing(spark, schema) -> None:
+    pipeline = scratch(schema)
+    feed = Feed("id INT, v STRING", (1, "old"))
+    merged(pipeline, "t", feed, keys=["id"])
+    run_one(pipeline, spark)
+    feed.set((1, "new"))
+    files = lease_files(spark, Identifier(None, schema, "t"))
+
+    def take_over() -> None:
+        files.create(max(files.numbers()) + 1, '{"run_id": "x", "host": "h", "machine": "m"}')
+
+    with once_at(Step.MERGE, f"{schema}.t", take_over):
+        error = failure(run_one(pipeline, spark, lease_timeout=0.2))
+    assert "run x (h" in str(error)
+    assert rows_of(spark, f"{schema}.t") == [(1, "old")]
+
+
+def test_a_retry_carries_out_the_plan_that_was_made_for_it(spark, schema) -> None:
+    pipeline = scratch(schema)
+    mirror(pipeline, "t", Feed("id INT", (1,)))
+    run_one(pipeline, spark)
+
+    def alter() -> None:
+        spark.sql(f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('somebody' = 'else')")
+
+    with once_at(Step.COMMIT, f"{schema}.t", alter):
+        result = run_one(pipeline, spark)
+    assert (result.error, result.attempts) == (None, 2)
+    assert seen(spark, f"{schema}.t").properties["somebody"] == "else"
+
+
+def test_what_another_run_has_done_while_one_waited_is_read_by_the_rest(spark, schema) -> None:
+    pipeline = scratch(schema)
+    pipeline.materialized_view("t", "SELECT 1 AS id")
+    pipeline.materialized_view("d", "SELECT * FROM t")
+    pipeline.view("v", "SELECT * FROM t")
+    plan = pipeline.plan(spark)
+    found = []
+
+    def work() -> None:
+        found.extend(Execution(plan, spark, run_id="waits").results())
+
+    waiting = threading.Thread(target=work)
+    with lease_on(spark, Identifier(None, schema, "t"), run_id="other"):
+        waiting.start()
+        other = UpdateContext(pipeline.plan(spark, refresh=["t"]))
+        DatasetManager(spark).materialize_datasets(plan.graph, other)
+    waiting.join(60)
+    assert [(result.name, result.failure) for result in found if result.failure] == []
+    assert {result.name: result.status for result in found}["d"] == "completed"
+    assert rows_of(spark, f"{schema}.d") == [(1,)]
 
 
 def test_an_interrupted_run_stops_waiting_and_lets_its_own_leases_go(spark, schema) -> None:
