@@ -12,6 +12,15 @@ from enum import Enum
 from py4j.protocol import Py4JJavaError
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StringType,
+    StructType,
+    VariantType,
+)
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items
 from delta_pipelines.delta.sessions import active, setting, settings_in_tasks
@@ -33,6 +42,8 @@ _CHEAP = (
 _LOCAL_ROWS = 500
 """Spark's optimizer looks at every row of a local relation again and again."""
 _LARGE_BYTES = 128 * 1024
+_UNPACKED = 5
+"""So many bytes becomes one of a Parquet file with texts, roughly."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 _NO_SPACE = "java.io.IOException: No space left on device"
 
@@ -211,6 +222,30 @@ def plan_text(rows: DataFrame) -> str:
 def is_cheap(rows: DataFrame) -> bool:
     """True when computing the rows twice costs about as much as reading them twice."""
     return all(class_name(plan) in _CHEAP for plan in _plans(rows._jdf.queryExecution().analyzed()))
+
+
+def known_bytes(spark: SparkSession, fixed: FixedRows) -> int:
+    """How large fixed rows are, as far as that is known without a job; 0 for few or narrow ones.
+
+    A copy knows what it takes; rows that stay in files take about what Spark expects, unpacked.
+    Only texts and other values of any length make rows that their number and columns do not tell.
+
+    Args:
+        spark: A classic session.
+        fixed: The rows.
+    """
+    if fixed.on_driver or not any(_is_long(column.dataType) for column in fixed.frame.schema):
+        return 0
+    if fixed.rdd is None:
+        stats = fixed.frame._jdf.queryExecution().optimizedPlan().stats()
+        return int(stats.sizeInBytes()) * _UNPACKED
+    stored = spark.sparkContext._jsc.sc().getRDDStorageInfo()
+    sizes = [info.memSize() + info.diskSize() for info in stored if info.id() == fixed.rdd_id]
+    return int(sum(sizes))
+
+
+def _is_long(kind: DataType) -> bool:
+    return isinstance(kind, (StringType, BinaryType, ArrayType, MapType, StructType, VariantType))
 
 
 def is_large(rows: DataFrame) -> bool:

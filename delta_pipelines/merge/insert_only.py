@@ -41,7 +41,7 @@ class InsertOnlyMerge(own.OwnMerge):
         if not len(candidates) or not self._count:
             return Matches(None, 0, 0, {})
         located = self._txn.located(candidates, by_row=False)
-        source = self._near(self._source.frame, self._count, columns=self._compared)
+        source = self._near_source(self._compared)
         found = located.join(source, self._plan.condition, "left_semi")
         keys = found.select(*(self._plan.target_keys or (F.lit(True).alias(_ANY),)))
         fixed = self._few(keys) if self._count <= own.FEW_PAIRS else None

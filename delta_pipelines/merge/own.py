@@ -44,7 +44,7 @@ from delta_pipelines.merge.matches import (
     row_metrics,
 )
 from delta_pipelines.merge.native import ChangedRows
-from delta_pipelines.merge.nearness import PATH_VALUES, near
+from delta_pipelines.merge.nearness import PATH_VALUES, near, near_source
 from delta_pipelines.merge.prepared import SOURCE_ROW
 from delta_pipelines.merge.told import tell_join, tell_touched
 from delta_pipelines.steps import Step, reached
@@ -157,6 +157,9 @@ class OwnMerge:
     def _near(self, rows: DataFrame, count: int, columns: int | None = None) -> DataFrame:
         return near(self._spark, rows, count, columns)
 
+    def _near_source(self, columns: int | None = None) -> DataFrame:
+        return near_source(self._spark, self._source, self._count, columns)
+
     def find_touched_files(self, candidates: Files) -> Matches:
         """Find what matches, by one narrow scan of the candidates.
 
@@ -168,7 +171,7 @@ class OwnMerge:
         located = self._txn.located(candidates, by_row=self._by_vectors)
         if not self._by_vectors:
             located = located.withColumn(ROW, F.monotonically_increasing_id())
-        source = self._near(self._source.frame, self._count, columns=self._compared)
+        source = self._near_source(self._compared)
         joined = located.join(source, self._plan.condition, "left" if self._by_source else "inner")
         pairs = joined.select(FILE, ROW, F.col(SOURCE_ROW).alias(PAIR), self._does.alias(DO))
         if self._by_source:
@@ -294,7 +297,7 @@ class OwnMerge:
             here = (F.col(FILE) == F.col("__dp_f")) & (F.col(ROW) == F.col("__dp_r"))
             wide = len(places.columns) + PATH_VALUES
             found = touched.join(self._near(places, matches.changed, wide), here)
-            rows = found.join(self._near(source, self._count), on, "left")
+            rows = found.join(self._near_source(), on, "left")
         elif (alike := self._all_alike(matches)) is not None:
             rows, clauses = source, {0: alike}
         else:
@@ -309,7 +312,7 @@ class OwnMerge:
     def _rewritten(self, touched: Files) -> DataFrame:
         """The touched files' rows, changed where they match; a copied row stays as it is."""
         located = self._txn.located(touched, by_row=False)
-        source = self._near(self._source.frame, self._count)
+        source = self._near_source()
         joined = located.join(source, self._plan.condition, "left")
         tell_join(log, "leftOuter", source, located, self._plan, joined)
         does = self._does

@@ -10,13 +10,12 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
-from delta_pipelines.steps import Step
+from delta_pipelines.quality.watch import Watch
 from delta_pipelines_tests.pipelines import (
     Feed,
     jobs_started,
     merged,
     mirror,
-    once_at,
     rows_of,
     run_one,
     run_well,
@@ -339,7 +338,7 @@ def test_a_commit_that_is_not_ours_is_no_reason_to_leave_a_table_alone(spark, sc
 
 @pytest.mark.parametrize("asked", [{}, {"full_refresh": ["t"]}])
 def test_a_file_that_changes_while_it_is_read_counts_as_changed_in_the_next_run(
-    spark, schema, tmp_path, asked
+    spark, schema, tmp_path, monkeypatch, asked
 ):
     file = tmp_path / "codes.csv"
     file.write_text("1\n")
@@ -351,7 +350,14 @@ def test_a_file_that_changes_while_it_is_read_counts_as_changed_in_the_next_run(
 
     if asked:
         run_well(pipeline, spark)
-    with once_at(Step.COMMIT, f"{schema}.t", lambda: file.write_text("1\n2\n")):
+    after_writing = Watch.results
+
+    def changed(watch, dataset):
+        file.write_text("1\n2\n")
+        return after_writing(watch, dataset)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Watch, "results", changed)
         run_well(pipeline, spark, **asked)
     assert rows_of(spark, f"{schema}.t") == [(1,)]
     assert run_one(pipeline, spark).status == "completed"

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import functions as F
 
-from delta_pipelines.merge import merge_into
+from delta_pipelines.merge import merge_into, nearness
 from delta_pipelines_tests.pipelines import bytes_shuffled
 from delta_pipelines_tests.spark.merge.oracle import DV, PLAIN
 
@@ -37,3 +37,25 @@ def test_a_source_that_can_be_broadcast_leaves_the_target_where_it_is(spark, tmp
         session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
         session.conf.set("spark.sql.adaptive.autoBroadcastJoinThreshold", "-1")
         assert upsert(session, str(tmp_path / "shuffled")) > least
+
+
+@pytest.mark.parametrize("kept", ["copied", "in its files"])
+def test_wide_rows_are_not_broadcast_by_their_number(spark, tmp_path, kept):
+    session = spark.newSession()
+    session.conf.set(BROADCAST, str(8 * 1024 * 1024))
+    wide = F.concat(*[F.sha2(F.concat("id", F.lit(n)), 256) for n in range(16)])
+    rows = session.range(0, 12_000, numPartitions=4).withColumn("text", wide)  # 12 MB of texts
+    path, source = str(tmp_path / "t"), str(tmp_path / "source")
+    rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+    rows.write.format("delta" if kept == "in its files" else "parquet").save(source)
+    read = session.read.format("delta" if kept == "in its files" else "parquet").load(source)
+    hinted = []
+    with pytest.MonkeyPatch.context() as spy:
+        spy.setattr(nearness.F, "broadcast", lambda frame: hinted.append(frame.columns) or frame)
+        merge = merge_into(session, path, read, "t.id = s.id", executor="classic")
+        merge = merge.when_matched_update_all(skip_unchanged=True)
+        merge.execute()
+        assert [columns for columns in hinted if "text" in columns] == []
+        session.conf.set(BROADCAST, str(64 * 1024 * 1024))
+        merge.execute()
+        assert [columns for columns in hinted if "text" in columns]
