@@ -43,6 +43,20 @@ def load_table(spark: SparkSession, identifier: Identifier) -> TableState | None
         return None if opened is None else state_of(Jvm(spark), identifier, opened)
 
 
+def schema_exists(spark: SparkSession, identifier: Identifier) -> bool:
+    """False when a table cannot be there because its schema is not; asks only the session catalog.
+
+    Args:
+        spark: Any session.
+        identifier: The table.
+    """
+    if unavailable(spark, identifier):
+        return True
+    with explained(str(identifier)):
+        catalog = Jvm(spark).session.sessionState().catalog()
+        return bool(catalog.databaseExists(identifier.schema))
+
+
 def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
     """Read exactly the version of a state, whatever has been committed since.
 

@@ -13,7 +13,12 @@ from delta_pipelines.identifiers import Identifier
 
 
 def rehearse(
-    spark: SparkSession, identifier: Identifier, definition: TableDefinition, dataset: str
+    spark: SparkSession,
+    identifier: Identifier,
+    definition: TableDefinition,
+    dataset: str,
+    *,
+    is_new: bool = False,
 ) -> None:
     """Let Delta check a definition in a transaction that is never committed.
 
@@ -25,6 +30,7 @@ def rehearse(
         identifier: The table, existing or not.
         definition: What it is to be.
         dataset: Declared name, for messages.
+        is_new: True when it is known that the schema exists, and the table does not.
 
     Raises:
         DatasetError: No Delta table can be like that: an unknown `delta.` property, a column
@@ -35,6 +41,6 @@ def rehearse(
     if unavailable(spark, identifier):
         return
     with active(spark), explained(dataset):
-        opened = open_log(spark, identifier)
+        opened = open_log(spark, identifier, is_new=is_new)
         if opened is not None:
             Staging(Jvm(spark), opened).define(definition, dataset)

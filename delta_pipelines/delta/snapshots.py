@@ -45,12 +45,15 @@ def table_identifier(jvm: Jvm, identifier: Identifier) -> JavaObject:
     return kind(identifier.name, jvm.some(identifier.schema))
 
 
-def open_log(spark: SparkSession, identifier: Identifier) -> OpenLog | None:
+def open_log(
+    spark: SparkSession, identifier: Identifier, *, is_new: bool = False
+) -> OpenLog | None:
     """Open the log of a table, or of the place where a new table would be.
 
     Args:
         spark: A classic session.
         identifier: A name in the session catalog.
+        is_new: True when it is known that the catalog has no such table, and has its schema.
 
     Returns:
         None when the schema does not exist.
@@ -64,7 +67,7 @@ def open_log(spark: SparkSession, identifier: Identifier) -> OpenLog | None:
     name = table_identifier(jvm, identifier)
     try:
         # Asking first whether schema and table exist would double the questions to the metastore.
-        entry = catalog.getTableMetadata(name)
+        entry = None if is_new else catalog.getTableMetadata(name)
     except AnalysisException as error:
         if error.getCondition() == "SCHEMA_NOT_FOUND":
             return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.analysed import expression_mark
-from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.definition import TableDefinition, check_definition
 from delta_pipelines.delta.rehearsal import rehearse
 from delta_pipelines.delta.relations import relations
 from delta_pipelines.delta.sessions import active, isolated_session, settings_of
@@ -241,7 +241,11 @@ class _Planner:
             return replace(planned, action="none", reason=verdict.reason)
         if verdict is not None:
             planned = planned.refreshed(verdict.reason)
-        rehearse(self._spark, table.identifier, definition, table.name)
+        if base is None and not self._tables.has_schema(table.identifier):
+            check_definition(definition, table.name)
+        else:
+            is_new = base is None
+            rehearse(self._spark, table.identifier, definition, table.name, is_new=is_new)
         self._tables.will_write(table.identifier, definition.schema)
         return planned
 

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from delta_pipelines.declarations import Changes, Stream
-from delta_pipelines.delta.loading import load_table, read_pinned
+from delta_pipelines.delta.loading import load_table, read_pinned, schema_exists
+from delta_pipelines.delta.rows import empty_frame
 from delta_pipelines.delta.streams import empty_stream, read_stream, stream_schema
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError
@@ -25,6 +26,7 @@ class Tables:
         self._spark = spark
         self._states: dict[Identifier, TableState | None] = {}
         self._planned: dict[Identifier, StructType] = {}
+        self._schemas: dict[str, bool] = {}
 
     def state(self, identifier: Identifier) -> TableState | None:
         """The table as it was when it was first asked for; None when it did not exist.
@@ -33,8 +35,16 @@ class Tables:
             DatasetError: Something of that name exists that is no Delta table.
         """
         if identifier not in self._states:
-            self._states[identifier] = load_table(self._spark, identifier)
+            there = self.has_schema(identifier)
+            self._states[identifier] = load_table(self._spark, identifier) if there else None
         return self._states[identifier]
+
+    def has_schema(self, identifier: Identifier) -> bool:
+        """False when a table's schema does not exist yet; asked once for each."""
+        key = str(identifier).rpartition(".")[0]
+        if key not in self._schemas:
+            self._schemas[key] = schema_exists(self._spark, identifier)
+        return self._schemas[key]
 
     def known(self, identifier: Identifier) -> TableState | None:
         """What `state` gave before; None when it was not asked for, or failed."""
@@ -59,7 +69,7 @@ class Tables:
             DatasetError: It does not exist, and this run does not make it.
         """
         if identifier in self._planned:
-            return session.createDataFrame([], self._planned[identifier])
+            return empty_frame(session, self._planned[identifier])
         state = self.state(identifier)
         if state is None:
             raise missing_input(identifier)
