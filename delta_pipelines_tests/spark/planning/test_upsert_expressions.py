@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     ("options", "told"),
     [
         ({"sequence_by": "seen_onn"}, "sequence_by 'seen_onn': .*UNRESOLVED_COLUMN"),
-        ({"sequence_by": "max("}, "sequence_by: 'max\\(' is not a SQL expression"),
         ({"deletes_when": "icao"}, "deletes_when 'icao' is string, and a condition is a boolean"),
         ({"deletes_when": "gone = true"}, "deletes_when 'gone = true': .*UNRESOLVED_COLUMN"),
     ],
