@@ -39,8 +39,10 @@ def delta_pipeline_assets(
             Without a limit, which is Dagster's default, the runs take turns table by table.
         retry_policy: Runs the op again after a failure that a retry can help. Datasets that
             finished are not run again, nor is a table wiped again whose stream failed after the
-            wipe; so it is with Dagster's own retry of a run from its failure. The engine itself
-            repeats conflicting commits, so that this is seldom needed.
+            wipe. The engine itself repeats conflicting commits, so that this is seldom needed.
+            Dagster's re-execution of a run from its failure spares them likewise; its new run
+            materializes what had finished once more, with the same data version and check
+            results, since it would skip other assets behind them otherwise.
         op_tags: Tags of the op.
         required_resource_keys: Resources that the function takes from `context.resources`.
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import dagster as dg
 from pyspark.sql import SparkSession
 
+from delta_pipelines.dagster.carried_over import carried_over, finishing_run, unfinished
 from delta_pipelines.dagster.checks import check_results
 from delta_pipelines.dagster.config import requested_refresh
 from delta_pipelines.dagster.earlier import earlier_attempts
@@ -44,7 +45,8 @@ def run_step(
 
     Yields:
         One materialization per dataset that is as it should be, as soon as it is, with the results
-        of its checks; of a dataset that its expectations refused only these.
+        of its checks; of a dataset that its expectations refused only these. What an earlier run
+        finished, which this one continues, comes first and is not run again.
 
     Raises:
         Failure: Datasets failed or were skipped; holds a table of all results.
@@ -53,13 +55,18 @@ def run_step(
     attempts = earlier_attempts(context)
     finished = names_of(binding, [key for attempt in attempts for key in attempt.finished])
     selected = names_of(binding, context.selected_asset_keys)
-    chosen = tuple(identifier for identifier in selected if identifier not in finished)
+    chosen = unfinished(binding.graph, selected, finished)
     if not selected:
         context.log.warning(
             "No dataset is selected. Expectations are looked at while rows are written: "
             "materialize the asset to evaluate its checks."
         )
         return
+    for identifier in selected:
+        finisher = finishing_run(binding.key_of(identifier), attempts, context.run)
+        if identifier not in chosen and finisher is not None:
+            context.log.info(f"{identifier}: finished by run {finisher}, so it is not run again.")
+            yield carried_over(context, binding, identifier, finisher)
     if not chosen:
         context.log.info("Every selected dataset was finished by an earlier attempt.")
         return

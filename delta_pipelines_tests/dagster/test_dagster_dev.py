@@ -97,7 +97,9 @@ def test_a_retry_from_failure_goes_on_where_the_run_stopped(server):
     broken.unlink()
     status, done = server.retry(parent, "FROM_FAILURE")
     assert status == "SUCCESS"
-    assert set(done) == {"arrivals"}
+    assert set(done) == {"steady", "arrivals"}
+    assert done["steady"]["delta_pipelines/refresh"] == "unchanged"
+    assert parent in done["steady"]["delta_pipelines/reason"]
     assert done["arrivals"]["delta_pipelines/refresh"] == "refresh"
     # A second wipe would have read both files again.
     assert done["arrivals"]["delta_pipelines/batches"] == 1
