@@ -240,17 +240,22 @@ def load_pipeline(target: str) -> Pipeline:
         if path is not None and Path(getattr(module, "__file__", None) or "").resolve() != path:
             module = _loaded(path)
     except ModuleNotFoundError as error:
-        raise click.BadParameter(f"cannot import {where}: {error}.") from error
+        raise _not_imported(f"cannot import {where}: {error}.") from error
     except PipelineError:
         raise
     except Exception as error:
-        raise click.BadParameter(f"{where} {_failed(error)}") from error
+        raise _not_imported(f"{where} {_failed(error)}") from error
     pipeline = getattr(module, variable, None)
     if not isinstance(pipeline, Pipeline):
         named = [name for name, value in vars(module).items() if isinstance(value, Pipeline)]
         hint = f" It has: {', '.join(named)}." if named else ""
         raise click.BadParameter(f"{where} has no pipeline {variable!r}.{hint}")
     return pipeline
+
+
+def _not_imported(told: str) -> click.BadParameter:
+    # The module may have loaded credentials into the environment before it failed.
+    return click.BadParameter(Redaction.of(os.environ).text(told))
 
 
 def _failed(error: Exception) -> str:

@@ -168,3 +168,19 @@ def test_a_file_that_cannot_be_imported_is_one_sentence(folder: Path, text: str,
     assert result.exit_code == 2
     assert told in " ".join(result.output.split())
     assert "Traceback" not in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("error", ["OSError", "ModuleNotFoundError"])
+def test_a_file_that_cannot_be_imported_tells_no_credential(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: str
+) -> None:
+    monkeypatch.setenv("SHOP_PASSWORD", "of no use")
+    lines = [
+        "import os",
+        "os.environ['SHOP_PASSWORD'] = 'swordfish'",
+        f"raise {error}('no postgresql://u:hunter22@h/db by swordfish')",
+    ]
+    (folder / "broken.py").write_text("\n".join(lines))
+    result = invoke("validate", "broken.py:sales")
+    assert result.exit_code == 2
+    assert "no postgresql://***@h/db by ***" in " ".join(result.output.split())
