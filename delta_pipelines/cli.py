@@ -236,9 +236,12 @@ def load_pipeline(target: str) -> Pipeline:
     folder, name = (path.parent, path.stem) if path is not None else (Path.cwd(), where)
     sys.path.insert(0, str(folder))
     try:
-        module = importlib.import_module(name)
-        if path is not None and Path(getattr(module, "__file__", None) or "").resolve() != path:
+        if path is not None and "." in name:
             module = _loaded(path)
+        else:
+            module = importlib.import_module(name)
+            if path is not None and Path(getattr(module, "__file__", None) or "").resolve() != path:
+                module = _loaded(path)
     except ModuleNotFoundError as error:
         raise _not_imported(f"cannot import {where}: {error}.") from error
     except PipelineError:
@@ -287,12 +290,17 @@ class _WithoutCredentials(logging.Formatter):
 
 
 def _loaded(path: Path) -> ModuleType:
-    """A file whose name another module has already: `calendar.py`, say."""
-    spec = importlib.util.spec_from_file_location(f"{path.stem}_{uuid.uuid4().hex}", path)
+    """A file whose name is another module's (`calendar.py`) or no module's (`my.shop.py`)."""
+    from pyspark import cloudpickle
+
+    name = f"{path.stem.replace('.', '_')}_{uuid.uuid4().hex}"
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise click.BadParameter(f"{path} cannot be imported.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
+    # Spark's workers cannot import it by this name, so its functions travel whole.
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     spec.loader.exec_module(module)
     return module
 

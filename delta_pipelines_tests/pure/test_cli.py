@@ -1,12 +1,14 @@
 """The `delta-pipelines` command, as far as it needs no Java."""
 
 import logging
+import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from pyspark import cloudpickle
 
 from delta_pipelines import cli as command
 from delta_pipelines.errors import PipelineError
@@ -184,3 +186,25 @@ def test_a_file_that_cannot_be_imported_tells_no_credential(
     result = invoke("validate", "broken.py:sales")
     assert result.exit_code == 2
     assert "no postgresql://***@h/db by ***" in " ".join(result.output.split())
+
+
+def test_the_name_of_a_file_may_hold_a_dot(folder: Path) -> None:
+    (folder / "my.shop.py").write_text(GOOD, encoding="utf-8")
+    assert "sales.orders" in invoke("validate", "my.shop.py:sales").stdout
+
+
+def test_a_file_with_a_dot_in_its_name_imports_no_package(folder: Path) -> None:
+    (folder / "my.shop.py").write_text("import no_such_module_at_all\n", encoding="utf-8")
+    (folder / "my.py").write_text("raise SystemExit('not asked for')", encoding="utf-8")
+    result = invoke("validate", "my.shop.py:sales")
+    assert result.exit_code == 2
+    assert "cannot import my.shop.py: No module named 'no_such_module_at_all'" in result.output
+
+
+def test_functions_of_a_file_with_a_dot_in_its_name_reach_spark_workers(folder: Path) -> None:
+    text = GOOD + "def half(n): return n / 2\nsales.half = half\n"
+    (folder / "my.shop.py").write_text(text, encoding="utf-8")
+    half = vars(command.load_pipeline("my.shop.py:sales"))["half"]
+    sent = cloudpickle.dumps(half)
+    del sys.modules[half.__module__]  # as in a worker, which has never loaded the file
+    assert pickle.loads(sent)(4) == 2
