@@ -7,7 +7,7 @@ import dagster as dg
 
 from delta_pipelines.dagster.checks import check_specs
 from delta_pipelines.dagster.config import op_config_schema
-from delta_pipelines.dagster.specs import build_specs
+from delta_pipelines.dagster.specs import PipelineSpecs, build_specs
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
 from delta_pipelines.pipeline import Pipeline
 
@@ -59,8 +59,27 @@ def delta_pipeline_assets(
         ... def sales_assets(context: dg.AssetExecutionContext, delta: DeltaPipelineResource):
         ...     yield from delta.run(context)
     """
-    specs = build_specs(pipeline, translator)
-    op_name = name or pipeline.name
+    return assets_of(
+        build_specs(pipeline, translator),
+        name=name,
+        pool=pool,
+        retry_policy=retry_policy,
+        op_tags=op_tags,
+        required_resource_keys=required_resource_keys,
+    )
+
+
+def assets_of(
+    specs: PipelineSpecs,
+    *,
+    name: str | None = None,
+    pool: str | None = None,
+    retry_policy: dg.RetryPolicy | None = None,
+    op_tags: Mapping[str, Any] | None = None,
+    required_resource_keys: set[str] | None = None,
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """`delta_pipeline_assets` of a pipeline that is translated already, with its arguments."""
+    op_name = name or specs.binding.pipeline.name
     return dg.multi_asset(
         name=op_name,
         specs=specs.assets,

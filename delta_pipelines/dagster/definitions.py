@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from delta_pipelines.dagster.assets import delta_pipeline_assets
+from delta_pipelines.dagster.assets import assets_of
 from delta_pipelines.dagster.jobs import build_jobs, build_schedules
-from delta_pipelines.dagster.maintenance import build_maintenance_job
+from delta_pipelines.dagster.maintenance import maintenance_of
 from delta_pipelines.dagster.resource import DeltaPipelineResource
 from delta_pipelines.dagster.source_sensor import build_source_sensor
-from delta_pipelines.dagster.sources import build_source_observations
+from delta_pipelines.dagster.sources import observations_of
 from delta_pipelines.dagster.specs import build_specs
 from delta_pipelines.dagster.step import StepEvent
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
@@ -69,10 +69,10 @@ def build_pipeline_definitions(
         ...     full_refresh_cron="0 3 * * 0",
         ... )
     """
+    specs = build_specs(pipeline, translator)
 
-    @delta_pipeline_assets(
-        pipeline=pipeline,
-        translator=translator,
+    @assets_of(
+        specs,
         pool=pool,
         retry_policy=retry_policy,
         required_resource_keys={resource_key},
@@ -83,18 +83,13 @@ def build_pipeline_definitions(
         resource: DeltaPipelineResource = getattr(context.resources, resource_key)
         yield from resource.run(context)
 
-    sources = build_source_observations(pipeline, translator=translator, resource_key=resource_key)
+    sources = observations_of(specs, resource_key=resource_key)
     jobs = build_jobs(pipeline.name, [spec.key for spec in pipeline_assets.specs])
-    maintenance = build_maintenance_job(
-        pipeline,
-        translator=translator,
-        pool=pool,
-        retry_policy=retry_policy,
-        resource_key=resource_key,
+    maintenance = maintenance_of(
+        specs, pool=pool, retry_policy=retry_policy, resource_key=resource_key
     )
     sensors = []
     if refresh_on_source_change:
-        specs = build_specs(pipeline, translator)
         sensors = [build_source_sensor(specs, jobs.refresh, resource_key=resource_key)]
     return dg.Definitions(
         assets=[pipeline_assets, *(sources if observe_sources else ())],

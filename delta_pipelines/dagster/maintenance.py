@@ -7,7 +7,7 @@ import dagster as dg
 from delta_pipelines.dagster.guarded import guarded_session
 from delta_pipelines.dagster.metadata import MetadataEntry
 from delta_pipelines.dagster.resource import DeltaPipelineResource
-from delta_pipelines.dagster.specs import build_specs
+from delta_pipelines.dagster.specs import PipelineSpecs, build_specs
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
 from delta_pipelines.maintenance.result import TableMaintenance
 from delta_pipelines.maintenance.run import Maintenance
@@ -40,7 +40,23 @@ def build_maintenance_job(
         >>> job = build_maintenance_job(sales)
         >>> nightly = dg.ScheduleDefinition(job=job, cron_schedule="0 2 * * *")
     """
-    specs = build_specs(pipeline, translator)
+    return maintenance_of(
+        build_specs(pipeline, translator),
+        pool=pool,
+        retry_policy=retry_policy,
+        resource_key=resource_key,
+    )
+
+
+def maintenance_of(
+    specs: PipelineSpecs,
+    *,
+    pool: str | None,
+    retry_policy: dg.RetryPolicy | None,
+    resource_key: str,
+) -> dg.JobDefinition:
+    """`build_maintenance_job` of a pipeline that is translated already, with its arguments."""
+    pipeline = specs.binding.pipeline
     name = f"{pipeline.name}_maintenance"
 
     @dg.op(

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from delta_pipelines.dagster.guarded import guarded_session
 from delta_pipelines.dagster.metadata import MetadataEntry, column_schema
 from delta_pipelines.dagster.resource import DeltaPipelineResource
-from delta_pipelines.dagster.specs import build_specs
+from delta_pipelines.dagster.specs import PipelineSpecs, build_specs
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
 from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import load_table
@@ -48,6 +48,13 @@ def build_source_observations(
         ... )
     """
     specs = build_specs(pipeline, translator)
+    return observations_of(specs, name=name, resource_key=resource_key)
+
+
+def observations_of(
+    specs: PipelineSpecs, *, resource_key: str, name: str | None = None
+) -> Sequence[dg.AssetsDefinition]:
+    """`build_source_observations` of a pipeline that is translated already, with its arguments."""
     if not specs.sources:
         return ()
 
@@ -69,7 +76,7 @@ def build_source_observations(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         decorate = dg.multi_observable_source_asset(
-            name=name or f"{pipeline.name}_sources",
+            name=name or f"{specs.binding.pipeline.name}_sources",
             specs=specs.sources,
             can_subset=True,
             required_resource_keys={resource_key},

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import dagster as dg
 from dagster_shared.check import CheckError
@@ -36,7 +37,11 @@ class PipelineBinding:
 
     def key_of(self, identifier: Identifier) -> dg.AssetKey:
         """The asset key of a dataset."""
-        return next(key for key, found in self.identifiers.items() if found == identifier)
+        return self._keys[identifier]
+
+    @cached_property
+    def _keys(self) -> Mapping[Identifier, dg.AssetKey]:
+        return {identifier: key for key, identifier in self.identifiers.items()}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from delta_pipelines.dagster import (
     DeltaPipelineResource,
+    DeltaPipelineTranslator,
     build_pipeline_definitions,
     build_source_observations,
     delta_pipeline_assets,
@@ -32,6 +33,19 @@ def test_there_are_two_jobs_over_every_table_and_view():
         }
     full = definitions.resolve_job_def("sales_full_refresh")
     assert full.run_config == {"ops": {"sales": {"config": {"full_refresh_all": True}}}}
+
+
+def test_every_dataset_is_translated_once():
+    translated = []
+
+    class Noting(DeltaPipelineTranslator):
+        def get_asset_spec(self, data):
+            translated.append(data.dataset.name)
+            return super().get_asset_spec(data)
+
+    build(translator=Noting(), refresh_on_source_change=True)
+    assert {"orders_raw", "big_totals", "landing.rates"} <= set(translated)
+    assert len(translated) == len(set(translated))
 
 
 def test_schedules_exist_on_demand_and_start_stopped():

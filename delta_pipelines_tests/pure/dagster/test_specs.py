@@ -10,6 +10,7 @@ from delta_pipelines.dagster import (
 from delta_pipelines.dagster.specs import BINDING_KEY, build_specs
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.fingerprint import definition_hash
+from delta_pipelines.identifiers import Identifier
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines_tests.dagster.sample import sales_pipeline
 
@@ -33,6 +34,14 @@ def test_tables_and_persisted_views_are_assets_and_temporary_views_are_not():
         "sales/converted",
     }
     assert [spec.key.to_user_string() for spec in specs.sources] == ["landing/rates"]
+
+
+def test_every_dataset_has_a_key_and_nothing_else_has_one():
+    binding = build_specs(sales_pipeline(), None).binding
+    for key, identifier in binding.identifiers.items():
+        assert binding.key_of(identifier) == key
+    with pytest.raises(KeyError):
+        binding.key_of(Identifier(None, "sales", "elsewhere"))
 
 
 def test_the_key_has_the_catalog_first_unless_it_is_the_default_one():
