@@ -6,21 +6,19 @@ from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
-
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.delta.sessions import cancel_tag, job_tag
 from delta_pipelines.errors import (
-    DatasetError,
     ExpectationError,
     PipelineRunError,
     PlanError,
     as_pipeline_error,
 )
 from delta_pipelines.flows.context import UpdateContext
-from delta_pipelines.flows.lease import LEASE_TIMEOUT, LeaseTimeoutError, lease_on
+from delta_pipelines.flows.lease import LEASE_TIMEOUT, lease_on
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import DatasetResult, DatasetResults, RunResult
+from delta_pipelines.flows.retrying import retrying
 from delta_pipelines.flows.unchanged import leave_as_planned
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.identifiers import Identifier
@@ -30,8 +28,6 @@ from delta_pipelines.quality.results import ExpectationResult, added
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MAX_ATTEMPTS = 3
-"""How often a dataset is tried when its failure is transient."""
 POLL_SECONDS = 0.1
 """How long the main thread waits before it can notice an interrupt."""
 CANCEL_SECONDS = 30.0
@@ -170,12 +166,7 @@ class Execution:
         started = time.monotonic()
         attempts = 0
         try:
-            for attempt in Retrying(
-                stop=stop_after_attempt(MAX_ATTEMPTS),
-                wait=wait_random_exponential(multiplier=0.2, max=5),
-                retry=retry_if_exception(_is_transient),
-                reraise=True,
-            ):
+            for attempt in retrying():
                 with attempt:
                     attempts += 1
                     with job_tag(self._spark, self._tag):
@@ -273,12 +264,6 @@ def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
         why = root.reason.rpartition(" was skipped: ")[2]
         return f"its input {root.name} was skipped: {why}"
     return f"its input {root.name} failed: {root.failure}"
-
-
-def _is_transient(error: BaseException) -> bool:
-    # A run that waited as long as it may does not wait again.
-    waited = isinstance(error, LeaseTimeoutError)
-    return isinstance(error, DatasetError) and error.transient and not waited
 
 
 def _result(

@@ -1,6 +1,7 @@
 """Load tables: their latest state, one pinned version, their row count and history."""
 
 import json
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -183,7 +184,7 @@ def history_entry(spark: SparkSession, location: str, version: int) -> HistoryEn
     return HistoryEntry(
         version=version,
         operation=about.get("operation", ""),
-        metrics=_whole_numbers(about.get("operationMetrics") or {}),
+        metrics=whole_numbers(about.get("operationMetrics") or {}),
         user_metadata=about.get("userMetadata"),
         timestamp=int(about.get("timestamp", 0)),
     )
@@ -197,14 +198,15 @@ def _described_entry(spark: SparkSession, location: str, version: int) -> Histor
     return HistoryEntry(
         version=version,
         operation=found["operation"],
-        metrics=_whole_numbers(found["operationMetrics"] or {}),
+        metrics=whole_numbers(found["operationMetrics"] or {}),
         user_metadata=found["userMetadata"],
         timestamp=int(found["timestamp"].timestamp() * 1000),
     )
 
 
-def _whole_numbers(metrics: dict[str, str]) -> dict[str, int]:
-    return {key: int(value) for key, value in metrics.items() if value.lstrip("-").isdigit()}
+def whole_numbers(metrics: Mapping[str, str]) -> dict[str, int]:
+    """The metrics that are whole numbers; Delta's log keeps all values as text."""
+    return {name: int(text) for name, text in metrics.items() if text.lstrip("-").isdecimal()}
 
 
 def _table_id(rows: DataFrame) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from delta.tables import DeltaTable
 
 from delta_pipelines.delta.jvm import Jvm, optional
+from delta_pipelines.delta.loading import whole_numbers
 
 TOKEN = "merge_token"
 """Key of the merge's own mark in the commit's user metadata."""
@@ -81,11 +82,6 @@ def find_merge_commit(target: DeltaTable, after: int, token: str) -> MergeCommit
             metrics = content.get("operationMetrics") or {}
             return MergeCommit(int(commit._1()), whole_numbers(metrics))
     return None
-
-
-def whole_numbers(metrics: Mapping[str, str]) -> dict[str, int]:
-    """The metrics that are whole numbers; Delta's log keeps all values as text."""
-    return {name: int(text) for name, text in metrics.items() if text.lstrip("-").isdecimal()}
 
 
 def _has_token(user_metadata: str | None, token: str) -> bool:

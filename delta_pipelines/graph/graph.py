@@ -8,6 +8,7 @@ from typing import Literal
 from delta_pipelines.declarations import Changes, Declaration, Stream
 from delta_pipelines.errors import UnknownDatasetError
 from delta_pipelines.graph.names import suggestion
+from delta_pipelines.graph.properties import RESET_ALLOWED
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 
@@ -43,7 +44,7 @@ class Table:
     @property
     def reset_allowed(self) -> bool:
         """The table property `pipelines.reset.allowed`, true by default."""
-        return self.declaration.table_properties.get("pipelines.reset.allowed", "true") != "false"
+        return self.declaration.table_properties.get(RESET_ALLOWED, "true") != "false"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from delta_pipelines.graph.graph import Dataset, Flow, Graph, Source, Table, Vie
 from delta_pipelines.identifiers import Identifier
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
-_STREAMING_KINDS = ("streaming_table", "append_flow", "upsert", "temporary_view")
+STREAMING_KINDS = ("streaming_table", "append_flow", "upsert", "temporary_view")
 
 
 def stream_problems(datasets: Mapping[Identifier, Dataset], flows: Sequence[Flow]) -> list[Problem]:
@@ -73,7 +73,7 @@ def stream_inputs(graph: Graph, flow: Flow) -> tuple[Identifier, ...]:
 
 def _input_problem(flow: Flow, name: str, stream: Stream | Changes, read: Dataset) -> str | None:
     kind = flow.declaration.kind
-    if kind not in _STREAMING_KINDS:
+    if kind not in STREAMING_KINDS:
         return (
             f"input {name!r} is bound to {stream!r}, and a {kind} reads batches; "
             f"bind dp.Batch({read.name!r}), or make it a streaming_table."

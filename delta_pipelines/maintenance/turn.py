@@ -5,12 +5,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
-
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.upkeep import TableUpkeep
 from delta_pipelines.errors import DatasetError, as_pipeline_error
-from delta_pipelines.flows.lease import LeaseTimeoutError, lease_on
+from delta_pipelines.flows.lease import lease_on
+from delta_pipelines.flows.retrying import retrying
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.maintenance.result import TableMaintenance
 from delta_pipelines.maintenance.retention import retention_note
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from delta_pipelines.delta.table import TableState
     from delta_pipelines.flows.lease import Lease
 
-MAX_ATTEMPTS = 3
-"""How often a table is tried when its failure is transient."""
 PARTS = ("optimize", "purge", "vacuum")
 """Fields of `MaintenanceSettings`, methods of `TableUpkeep`, in their order: with a retention of
 nothing VACUUM deletes at once what the others replaced."""
@@ -64,16 +61,10 @@ class TableTurn:
     def take(self) -> TableMaintenance:
         """Work on the table; after a transient failure go on with what failed."""
         started = time.monotonic()
-        retrying = Retrying(
-            stop=stop_after_attempt(MAX_ATTEMPTS),
-            wait=wait_random_exponential(multiplier=0.2, max=5),
-            retry=retry_if_exception(_is_transient),
-            reraise=True,
-        )
         name, identifier = self._table.name, self._table.identifier
         error, after = None, None
         try:
-            after = retrying(self._attempt)
+            after = retrying()(self._attempt)
         except Exception as cause:  # noqa: BLE001 - whatever happened is this table's result
             error = as_pipeline_error(cause, name, None)
         done = TableMaintenance(
@@ -134,12 +125,6 @@ class TableTurn:
                 f"table {self._table.identifier} {whose}, so it is not maintained here.",
                 dataset=self._table.name,
             )
-
-
-def _is_transient(error: BaseException) -> bool:
-    # A run that waited as long as it may does not wait again.
-    waited = isinstance(error, LeaseTimeoutError)
-    return isinstance(error, DatasetError) and error.transient and not waited
 
 
 def _both(before: int | None, after: int | None) -> tuple[int, int] | None:

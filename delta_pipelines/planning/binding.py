@@ -14,6 +14,7 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Graph, View
 from delta_pipelines.graph.resolve import SESSION_PARAMETER
 from delta_pipelines.graph.sql_inputs import replace_names
+from delta_pipelines.graph.streams import STREAMING_KINDS
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.redaction import Redaction
 
@@ -24,7 +25,6 @@ FrameOf = Callable[["SparkSession", Identifier], "DataFrame"]
 """The rows of a table or source, in a given session."""
 StreamOf = Callable[["SparkSession", Identifier, Stream | Changes], "DataFrame"]
 """A table or source as a stream, in a given session."""
-STREAMING_KINDS = ("streaming_table", "append_flow", "upsert", "temporary_view")
 
 
 class Binder:

@@ -27,7 +27,6 @@ def judge(
     now: Dependencies | None,
     *,
     changes: Sequence[str] = (),
-    is_full_refresh: bool = False,
     force: bool = False,
 ) -> Verdict:
     """Decide whether a table that exists is to be refreshed.
@@ -36,7 +35,6 @@ def judge(
         last: The commit that last changed its rows.
         now: What its rows would depend on; None when that cannot be told.
         changes: What a refresh would change besides rows.
-        is_full_refresh: True when a full refresh was asked for, also where it is not allowed.
         force: True when the user wants a refresh in any case.
 
     Example:
@@ -44,7 +42,7 @@ def judge(
         >>> judge(LastWrite(3, ours=True, dependencies=same), same).reason
         'nothing changed since version 3'
     """
-    reason = _reason(last, now, changes, is_full_refresh, force)
+    reason = _reason(last, now, changes, force)
     if reason is None:
         return Verdict(True, f"nothing changed since version {last.version}")
     return Verdict(False, reason)
@@ -54,13 +52,10 @@ def _reason(
     last: LastWrite,
     now: Dependencies | None,
     changes: Sequence[str],
-    is_full_refresh: bool,
     force: bool,
 ) -> str | None:
     if force:
         return "that was forced"
-    if is_full_refresh:
-        return "a full refresh was asked for"
     if not last.ours:
         return f"somebody else changed its rows at version {last.version}"
     if now is None:

@@ -4,7 +4,7 @@ import pytest
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.log_files import local_table, newest_commit, rows_moved
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.execution import MAX_ATTEMPTS
+from delta_pipelines.flows.retrying import MAX_ATTEMPTS
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.planning.checkpoints import checkpoints_of, epoch_of

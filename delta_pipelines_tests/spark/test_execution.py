@@ -6,7 +6,7 @@ import time
 import pytest
 
 from delta_pipelines.errors import DatasetError, PipelineRunError, PlanError
-from delta_pipelines.execution import MAX_ATTEMPTS
+from delta_pipelines.flows.retrying import MAX_ATTEMPTS
 from delta_pipelines.steps import Step, observing
 from delta_pipelines_tests.pipelines import (
     Feed,

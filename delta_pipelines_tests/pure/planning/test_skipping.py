@@ -68,7 +68,6 @@ def test_every_change_is_a_reason_to_refresh(now, why) -> None:
     ("last", "options", "why"),
     [
         (LAST, {"force": True}, "that was forced"),
-        (LAST, {"is_full_refresh": True}, "a full refresh was asked for"),
         (LAST, {"changes": ["property + k = v"]}, "its definition changed (property + k = v)"),
         (LastWrite(8, ours=False), {}, "somebody else changed its rows at version 8"),
         (
