@@ -10,6 +10,8 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from delta_pipelines.delta.definition import columns
+
 _MAPPING_KEYS = (
     "delta.columnMapping.id",
     "delta.columnMapping.physicalName",
@@ -108,6 +110,21 @@ def same_type(left: DataType, right: DataType) -> bool:
     if isinstance(left, MapType) and isinstance(right, MapType):
         return same_type(left.keyType, right.keyType) and same_type(left.valueType, right.valueType)
     return left == right
+
+
+def names_in_files(schema: StructType, paths: Sequence[str]) -> set[tuple[str, str]]:
+    """The names under which data files hold some columns, each with its path.
+
+    Args:
+        schema: A schema as the log has it.
+        paths: Names of top-level columns or dotted paths of nested ones.
+    """
+    wanted = {path.lower() for path in paths}
+    return {
+        (path.lower(), column.metadata.get("delta.columnMapping.physicalName", column.name))
+        for path, column in columns(schema)
+        if path.lower() in wanted
+    }
 
 
 def column_named(schema: StructType, name: str) -> StructField | None:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.definition import TABLE_ID, TableDefinition
+from delta_pipelines.delta.evolution import names_in_files
 from delta_pipelines.delta.jvm import JavaObject, Jvm, entries, items, optional
 from delta_pipelines.delta.metadata import (
     StoredMetadata,
@@ -92,9 +93,17 @@ class Staging:
             return None
         wanted = replace(wanted, configuration={**wanted.configuration, TABLE_ID: self.table_id})
         self._update_metadata(wanted)
-        if wanted.cluster_columns != (stored.cluster_columns if stored else ()):
+        if self._clustering_changes(wanted, stored):
             self._cluster(wanted.cluster_columns, wanted.schema)
         return wanted
+
+    def _clustering_changes(self, wanted: WantedMetadata, stored: StoredMetadata | None) -> bool:
+        columns = wanted.cluster_columns
+        if not columns or stored is None or columns != stored.cluster_columns:
+            return columns != (stored.cluster_columns if stored else ())
+        # Delta keeps the clustering by names in files, and a retyped column gets a new one there;
+        # with the old one no reader could open the table any more.
+        return names_in_files(self.schema, columns) != names_in_files(stored.schema, columns)
 
     def _validated(
         self, properties: Mapping[str, str], stored: StoredMetadata | None

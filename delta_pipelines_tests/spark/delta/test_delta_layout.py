@@ -125,6 +125,24 @@ def test_clustering_is_created_changed_and_removed_with_the_rows(spark, put, loo
     assert (last.version, last.table_id) == (3, first.table_id)
 
 
+def test_clustering_stays_on_a_column_that_gets_another_type(spark, put, look) -> None:
+    """Delta keeps it by names in files, and with column mapping such a column gets a new one."""
+    query = "SELECT {0} AS K, 1 AS `order id`, named_struct('x', {0}, 'y', 2) AS s FROM range(3)"
+    for given in ("CAST(id AS INT)", "id", "CAST(id AS STRING)"):
+        commit = put(spark.sql(query.format(given)), cluster_columns=("k", "s.x"))
+        assert look.detail()["clusteringColumns"] == ["K", "s.x"]
+        assert look.state().cluster_columns == ("K", "s.x")
+        told = [a["domainMetadata"] for a in look.actions(commit.version) if "domainMetadata" in a]
+        assert len(told) == 1
+    later = put(
+        spark.sql(query.format("CAST(id AS STRING)") + " WHERE id > 0"),
+        cluster_columns=("k", "s.x"),
+    )
+    assert all("domainMetadata" not in a for a in look.actions(later.version))
+    assert [row[0] for row in look.rows()] == ["1", "2"]
+    assert spark.sql(f"OPTIMIZE {look.table}").count() == 1
+
+
 def test_a_plain_table_becomes_clustered(spark, put, look) -> None:
     put(spark.sql("SELECT 1 AS a"))
     assert put(spark.sql("SELECT 1 AS a"), cluster_columns=("a",)).version == 1

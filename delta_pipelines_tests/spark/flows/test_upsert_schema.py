@@ -73,6 +73,18 @@ def test_a_wider_type_is_taken_and_old_rows_stay(spark, schema, feed):
     assert look.version == 1
 
 
+def test_clustering_stays_on_a_column_that_gets_wider(spark, schema):
+    feed = Feed("id INT, `odd one` STRING", (1, "a"))
+    run_well(upsert(schema, feed, cluster_by=["id"]), spark)
+    feed.set((2**40, "big"), columns="id BIGINT, `odd one` STRING")
+    run_well(upsert(schema, feed, cluster_by=["id"]), spark)
+    feed.set((1, "A"))
+    run_well(upsert(schema, feed, cluster_by=["id"]), spark)
+    look = seen(spark, f"{schema}.t")
+    assert look.cluster_columns == ("id",)
+    assert look.rows == [(1, "A"), (2**40, "big")]
+
+
 def test_a_narrower_query_fits_into_the_wider_table(spark, schema, feed):
     feed.set((2**40, "big"), columns="id BIGINT, v STRING")
     run_well(upsert(schema, feed), spark)
