@@ -8,12 +8,15 @@ Here the driver is told the rows: one by one when they are few, else as a bitmap
 from collections.abc import Mapping, Sequence
 
 from delta_pipelines.delta.bitmaps import BITMAP_MEMBERS, Places
+from delta_pipelines.delta.file_statistics import tell_the_same, with_wide_bounds
 from delta_pipelines.delta.jvm import JavaObject, Jvm, items
 from delta_pipelines.delta.signatures import Member
 
 _DELTA = "org.apache.spark.sql.delta"
 _WRITER = f"{_DELTA}.commands.DeletionVectorWriter"
 _DATA = f"{_DELTA}.commands.DeletionVectorData"
+_VECTOR = f"{_DELTA}.actions.DeletionVectorDescriptor"
+_MAP = "scala.collection.immutable.Map"
 VECTOR_MEMBERS = (
     Member(
         f"{_WRITER}$",
@@ -30,7 +33,16 @@ VECTOR_MEMBERS = (
     Member(
         f"{_DELTA}.actions.AddFile",
         "removeRows",
-        (f"{_DELTA}.actions.DeletionVectorDescriptor", "boolean", "boolean"),
+        (_VECTOR, "boolean", "boolean"),
+    ),
+    Member(
+        f"{_DELTA}.actions.AddFile",
+        "copy",
+        (
+            *("java.lang.String", _MAP, "long", "long", "boolean"),
+            *("java.lang.String", _MAP, _VECTOR),
+            *("scala.Option",) * 5,
+        ),
     ),
 )
 VECTOR_COUNTS = (
@@ -113,7 +125,32 @@ def entries_of(touched: JavaObject, now: int) -> tuple[list[JavaObject], dict[st
             counts["numDeletionVectorsRemoved"] += had
             continue
         both = entry.removeRows(file.newDeletionVector(), True, True)
-        added.append(both._1())
+        added.append(_with_exact_statistics(both._1(), str(entry.stats())))
         replaced.append(both._2())
         counts["numDeletionVectorsUpdated" if had else "numDeletionVectorsAdded"] += 1
     return [*removed, *added, *replaced], counts
+
+
+def _with_exact_statistics(file: JavaObject, before: str) -> JavaObject:
+    """A file's new entry, with the numbers that its old one has.
+
+    Source of the rule: Delta's `AddFile.withoutTightBoundStats` reads fractions as doubles.
+    """
+    exact = with_wide_bounds(before)
+    if tell_the_same(exact, str(file.stats())):
+        return file  # copying it takes more round trips than all the rest
+    return file.copy(
+        file.path(),
+        file.partitionValues(),
+        file.size(),
+        file.modificationTime(),
+        file.dataChange(),
+        exact,
+        file.tags(),
+        file.deletionVector(),
+        file.baseRowId(),
+        file.defaultRowCommitVersion(),
+        file.clusteringProvider(),
+        file.backReference(),
+        file.amtPassthrough(),
+    )

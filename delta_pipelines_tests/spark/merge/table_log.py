@@ -5,6 +5,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 Action = dict[str, Any]
 LONGEST_TEXT = 32
 """Of longer ones Delta tells the beginning."""
-_COMPARED = (bool, int, float, str, date)
+_COMPARED = (bool, int, float, str, date, Decimal)
 
 
 def versions_of(path: str) -> Iterator[list[tuple[str, Action]]]:
@@ -96,7 +97,8 @@ def check_statistics(path: str, rows: dict[str, list[tuple[object, ...]]]) -> in
     fields = json.loads(metadata["schemaString"])["fields"]
     compared = 0
     for name, action in standing.items():
-        stats, vector = json.loads(action["stats"]), action.get("deletionVector")
+        stats = json.loads(action["stats"], parse_float=Decimal)
+        vector = action.get("deletionVector")
         left = rows.get(name, [])
         assert stats["numRecords"] - (vector["cardinality"] if vector else 0) == len(left)
         for place, field in enumerate(fields):
@@ -123,8 +125,10 @@ def _check_column(stats: Action, name: str, values: list[Any], *, exact: bool) -
     ends = [(stats.get(end) or {}).get(name) for end in ("minValues", "maxValues")]
     if not known or None in ends or not all(type(value) in _COMPARED for value in known):
         return 0
-    if isinstance(known[0], float) and not all(map(_is_finite, (*known, *ends))):
-        return 0
+    if isinstance(known[0], float):
+        if not all(map(_is_finite, (*known, *ends))):
+            return 0
+        ends = [float(end) for end in ends]
     if isinstance(known[0], date):
         ends = [date.fromisoformat(end) for end in ends]
     if any(isinstance(value, str) and len(value) >= LONGEST_TEXT for value in (*known, *ends)):
@@ -141,7 +145,7 @@ def _check_column(stats: Action, name: str, values: list[Any], *, exact: bool) -
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, int | float | Decimal) and math.isfinite(value)
 
 
 def _vector(action: Action) -> tuple[object, ...]:
