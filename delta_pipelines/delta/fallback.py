@@ -233,6 +233,8 @@ class SeveralCommits:
         overwrite = self._cleared and self.base is not None
         writer = rows.write.format("delta").mode("overwrite" if overwrite else "append")
         writer = writer.option("userMetadata", user_metadata)
+        # The session's setting may be dynamic: partitions without new rows would stay.
+        writer = writer.option("partitionOverwriteMode", "static")
         if self._mark is not None:
             writer = writer.option("txnAppId", self._mark[0]).option("txnVersion", self._mark[1])
         _lay_out(writer, self._definition, self.base, overwrite=overwrite, changes=changes)

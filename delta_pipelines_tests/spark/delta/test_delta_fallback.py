@@ -66,6 +66,23 @@ def test_it_refreshes_rows_schema_layout_properties_and_comment(spark, table, sl
     assert commit.metrics["numRemovedFiles"] == 1
 
 
+def test_a_replace_takes_every_partition_whatever_the_session_says(
+    spark, table, slowly, look
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    layout = {"partition_columns": ("b",)}
+    slowly(spark.sql("SELECT 1 AS a, 'x' AS b"), **layout)
+    transaction = begin(session, table, force_fallback="why not.")
+    transaction.replace(session.sql("SELECT 2 AS a, 'y' AS b"))
+    transaction.commit(user_metadata={})
+    assert look.rows() == [(2, "y")]
+    transaction = begin(session, table, force_fallback="why not.")
+    transaction.clear()
+    transaction.commit(user_metadata={})
+    assert look.rows() == []
+
+
 def test_an_equal_definition_and_no_rows_is_no_commit(spark, table, slowly, look) -> None:
     commit = slowly(spark.range(1), comment="c")
     transaction = begin(spark, table, force_fallback="why not.")
