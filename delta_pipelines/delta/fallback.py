@@ -250,9 +250,12 @@ class SeveralCommits:
         wanted = {k: v for k, v in definition.properties.items() if not is_protocol(k)}
         fresh = {k: v for k, v in definition.properties.items() if has.get(k) != v}
         gone = [k for k in has if k not in wanted and k != COLUMN_MAPPING_MODE]
+        # Delta forgets the clustering of a table whose schema is overwritten.
+        forgotten = self._cleared and self._schema() != base.schema
+        clustering = () if forgotten else base.cluster_columns
         steps: list[tuple[bool, Callable[[], str]]] = [
             (
-                definition.cluster_columns != base.cluster_columns,
+                definition.cluster_columns != clustering,
                 lambda: cluster_by(self.identifier, definition.cluster_columns),
             ),
             (bool(fresh), lambda: set_properties(self.identifier, fresh)),

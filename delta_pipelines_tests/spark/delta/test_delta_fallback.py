@@ -66,6 +66,13 @@ def test_it_refreshes_rows_schema_layout_properties_and_comment(spark, table, sl
     assert commit.metrics["numRemovedFiles"] == 1
 
 
+def test_clustering_stays_when_the_schema_is_replaced(spark, slowly, look) -> None:
+    for query in ("SELECT 1 AS k, 2 AS `a b`", "SELECT 'x' AS k, 2 AS `a b`, 3 AS c"):
+        slowly(spark.sql(query), cluster_columns=("k",))
+        assert look.state().cluster_columns == ("k",)
+    assert look.rows() == [("x", 2, 3)]
+
+
 def test_a_replace_takes_every_partition_whatever_the_session_says(
     spark, table, slowly, look
 ) -> None:
