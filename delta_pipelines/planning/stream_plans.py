@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.folders import folders_in
+from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.stream_ends import are_at_their_end
 from delta_pipelines.delta.streams import check_appends
 from delta_pipelines.delta.table import TableState
@@ -96,9 +97,11 @@ class StreamPlans:
             What is notable about them, as sentences.
 
         Raises:
-            DatasetError: A stream cannot append, or a source no longer fits its checkpoint.
+            DatasetError: A stream cannot append, a source no longer fits its checkpoint, or the
+                table cannot be written in one commit.
             SchemaChangeError: Rows that streams have read would have to be written again.
         """
+        _check_one_commit(table, frames[0].sparkSession)
         base = self._tables.state(table.identifier)
         for frame in frames:
             if frame.isStreaming:
@@ -186,3 +189,20 @@ class StreamPlans:
                 source = StreamSource(source.table_id, epoch_of(next_epoch(state.properties)))
             sources[str(identifier.plain)] = source
         return sources
+
+
+def _check_one_commit(table: Table, spark: "SparkSession") -> None:
+    """Refuse streams into a table whose rows and checkpoints cannot change together.
+
+    A crash between two commits would leave a wiped table with the old checkpoints; and where the
+    batches that it knows cannot be read, a lost checkpoint is not noticed.
+    """
+    reason = unavailable(spark, table.identifier)
+    if reason:
+        raise DatasetError(
+            f"streams fill a table exactly once only where its rows and its checkpoints change in "
+            f"one commit, and that is not possible: {reason} Ways out: use the versions of Delta "
+            f"that the README names and the session's catalog, or let a query fill it that reads "
+            f"no stream (a materialized view, or an upsert with dp.Batch inputs).",
+            dataset=table.name,
+        )
