@@ -6,6 +6,7 @@ from pyspark.sql.types import MapType, StructType
 
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.definition import columns as columns_of
+from delta_pipelines.delta.evolution import column_named
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Table
@@ -19,7 +20,10 @@ from delta_pipelines.planning.ownership import (
     target_comment,
     target_properties,
 )
-from delta_pipelines.planning.table_rules import broken_constraints
+from delta_pipelines.planning.table_rules import (
+    broken_constraints,
+    padded_length,
+)
 
 APPEND_ONLY = "delta.appendOnly"
 DELETION_VECTORS = "delta.enableDeletionVectors"
@@ -63,6 +67,7 @@ def table_definition(
     )
     if base is not None:
         _check_constraints(table, base, properties, schema)
+        _check_padded_keys(table, base, schema)
     return TableDefinition(
         schema=schema,
         partition_columns=_spelled(declaration.partition_cols, schema),
@@ -121,6 +126,24 @@ def _check_constraints(
     broken = broken_constraints(properties, base.schema, schema)
     if broken:
         raise SchemaChangeError(f"table {base.identifier}: {' '.join(broken)}", dataset=table.name)
+
+
+def _check_padded_keys(table: Table, base: TableState, schema: StructType) -> None:
+    """Refuse keys that the table's rows have with spaces at their end and the query's without."""
+    for key in table.declaration.upsert.keys if table.declaration.upsert else ():
+        column, now = column_named(base.schema, key), column_named(schema, key)
+        length = padded_length(column) if column else None
+        if column is None or now is None or length is None:
+            continue
+        if type(now.dataType) is type(column.dataType):
+            raise DatasetError(
+                f"key {column.name!r} is {length} in table {base.identifier}: Spark pads it with "
+                f"spaces when it reads the table and not in the query, so rows would not be found "
+                f"and come twice. Make it a STRING (ALTER TABLE {base.identifier} ALTER COLUMN "
+                f"`{column.name}` TYPE STRING, for a CHAR that is no part of a struct; spaces that "
+                f"are stored stay), or use another key.",
+                dataset=table.name,
+            )
 
 
 def _ways_out(table: Table) -> str:

@@ -4,6 +4,7 @@ A refresh keeps them where it can, and Delta enforces them. What a schema change
 refused or told; it never goes without a word.
 """
 
+import re
 from collections.abc import Mapping
 
 import sqlglot
@@ -16,6 +17,7 @@ from delta_pipelines.planning.kept_schema import Refused, evolved_schema
 
 _CONSTRAINT = "delta.constraints."
 _LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+_CHAR = re.compile(r"(?<!var)char\(")
 
 
 def broken_constraints(
@@ -69,6 +71,25 @@ def rule_notes(current: StructType, target: StructType) -> tuple[str, ...]:
                 f"values, and pads shorter ones of a char"
             )
     return tuple(told)
+
+
+def padded_length(column: StructField) -> str | None:
+    """The type that somebody declared for a column whose values Spark pads when it reads them.
+
+    Args:
+        column: A column of a table, with its metadata.
+
+    Returns:
+        None for any other column than a CHAR, or one that holds some.
+
+    Example:
+        >>> from pyspark.sql.types import StringType
+        >>> told = {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}
+        >>> padded_length(StructField("code", StringType(), True, told))
+        'char(5)'
+    """
+    length = str(column.metadata.get(_LENGTH, ""))
+    return length if _CHAR.search(length) else None
 
 
 def _rules(column: StructField) -> list[str]:
