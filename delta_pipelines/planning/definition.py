@@ -22,6 +22,8 @@ from delta_pipelines.planning.ownership import (
 )
 from delta_pipelines.planning.table_rules import (
     broken_constraints,
+    given_identities,
+    is_always_generated,
     padded_length,
 )
 
@@ -68,6 +70,7 @@ def table_definition(
     if base is not None:
         _check_constraints(table, base, properties, schema)
         _check_padded_keys(table, base, schema)
+        _check_identities(table, base, schema)
     return TableDefinition(
         schema=schema,
         partition_columns=_spelled(declaration.partition_cols, schema),
@@ -144,6 +147,25 @@ def _check_padded_keys(table: Table, base: TableState, schema: StructType) -> No
                 f"are stored stay), or use another key.",
                 dataset=table.name,
             )
+
+
+def _check_identities(table: Table, base: TableState, schema: StructType) -> None:
+    """Refuse values for identity columns, as Delta does for its own writers."""
+    ways = "leave it out of the query, which takes it off the table"
+    if table.keeps_rows:
+        ways += f" with the next full refresh (full_refresh=[{table.name!r}])"
+    for column in given_identities(base.schema, schema):
+        if is_always_generated(column):
+            rule = "GENERATED ALWAYS AS IDENTITY, so that Delta alone makes its values"
+        elif table.kind == "upsert":
+            rule = "an identity column, whose values Delta does not update"
+        else:
+            continue
+        raise DatasetError(
+            f"column {column.name} of table {base.identifier} is {rule}, and the query gives "
+            f"them. Ways out: {ways}; or rename the dataset.",
+            dataset=table.name,
+        )
 
 
 def _ways_out(table: Table) -> str:

@@ -17,6 +17,7 @@ from delta_pipelines.planning.kept_schema import Refused, evolved_schema
 
 _CONSTRAINT = "delta.constraints."
 _LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+_IDENTITY = "delta.identity.allowExplicitInsert"
 _CHAR = re.compile(r"(?<!var)char\(")
 
 
@@ -90,6 +91,32 @@ def padded_length(column: StructField) -> str | None:
     """
     length = str(column.metadata.get(_LENGTH, ""))
     return length if _CHAR.search(length) else None
+
+
+def given_identities(current: StructType, target: StructType) -> list[StructField]:
+    """The identity columns that a table has and keeps, so that a query gives their values.
+
+    Args:
+        current: The columns that the table has, with their metadata.
+        target: The columns that it is to have, all of which the query gives.
+    """
+    found = []
+    for column in current.fields:
+        now = column_named(target, column.name)
+        if _IDENTITY in column.metadata and now is not None and now.dataType == column.dataType:
+            found.append(column)
+    return found
+
+
+def is_always_generated(identity: StructField) -> bool:
+    """True for `GENERATED ALWAYS AS IDENTITY`, into which nobody but Delta may put values.
+
+    Args:
+        identity: An identity column, with its metadata.
+
+    Source of the rule: Delta's `IdentityColumn.blockExplicitIdentityColumnInsert`.
+    """
+    return not identity.metadata[_IDENTITY]
 
 
 def _rules(column: StructField) -> list[str]:
