@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from pyspark.errors import AnalysisException
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 
@@ -113,6 +114,28 @@ def _reads_cached_rows(session: SparkSession, query: JavaObject) -> bool:
         class_name(leaf) == "InMemoryRelation"
         for leaf in items(query.withCachedData().collectLeaves())
     )
+
+
+def are_alike(frame: DataFrame, one: str, other: str) -> bool:
+    """True when two SQL expressions over a frame's columns are the same, however they are written.
+
+    Args:
+        frame: A query; nothing is run. Over Spark Connect nothing is known, and nothing is said.
+        one: SQL.
+        other: SQL.
+
+    Example:
+        >>> are_alike(spark.range(1).alias("t"), "id + 1", "`t`.id + 1")
+        True
+    """
+    if not is_classic(frame.sparkSession):
+        return True
+    try:
+        plan = frame.selectExpr(f"({one}\n) AS a", f"({other}\n) AS b")._jdf.queryExecution()
+    except AnalysisException:
+        return False
+    first, second = (alias.child() for alias in items(plan.analyzed().projectList()))
+    return bool(first.semanticEquals(second))
 
 
 class _Reader:

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
+PREFIX = "SELECT "
+"""What stands before an expression when it is parsed; positions count from its beginning."""
+
+
 def parsed_expression(text: str) -> "exp.Expression":
     """Parse a SQL text that is one expression.
 
@@ -31,7 +35,7 @@ def parsed_expression(text: str) -> "exp.Expression":
 
     wrong = f"{text!r} is not a SQL expression."
     try:
-        statements = sqlglot.parse(f"SELECT {text}", read="spark")
+        statements = sqlglot.parse(f"{PREFIX}{text}", read="spark")
     except SqlglotError as error:
         raise ValueError(wrong) from error
     select = statements[0] if len(statements) == 1 else None

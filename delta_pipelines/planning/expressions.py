@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.analysed import is_deterministic
+from delta_pipelines.delta.analysed import are_alike, is_deterministic
 from delta_pipelines.delta.spark_errors import explain
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
@@ -11,6 +11,9 @@ from delta_pipelines.planning.sequence import qualified
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
+
+
+_SIDE = "__dp_side"
 
 
 def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
@@ -35,10 +38,16 @@ def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
         if text is None:
             continue
         try:
-            qualified(text, "t")
+            of_target = qualified(text, _SIDE)
         except ValueError as error:
             raise DatasetError(f"{what}: {error}", dataset=table.name) from error
         given = _type_of(text, frame, what, table.name)
+        if not are_alike(frame.alias(_SIDE), text, of_target):
+            raise DatasetError(
+                f"{what} {text!r}: which of its names are columns cannot be told; compute it as a "
+                f"column of the query, and name that.",
+                dataset=table.name,
+            )
         if what == "deletes_when":
             _check_condition(given, text, what, table.name)
         else:

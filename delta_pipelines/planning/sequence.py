@@ -2,36 +2,36 @@
 
 from sqlglot import exp
 
-from delta_pipelines.graph.row_expressions import parsed_expression
+from delta_pipelines.graph.row_expressions import PREFIX, parsed_expression
 
 
 def qualified(expression: str, alias: str) -> str:
-    """An expression whose columns all belong to one side of a merge.
+    r"""An expression whose columns all belong to one side of a merge.
+
+    The alias is put into the text itself. What sqlglot would write is not always the same
+    expression: it makes a cast of `to_char`.
 
     Args:
         expression: SQL over unqualified columns.
         alias: The side's alias.
+
+    Returns:
+        The expression in parentheses; it may end with a comment.
 
     Raises:
         ValueError: The expression does not parse.
 
     Example:
         >>> qualified("coalesce(changed_at, made_at)", "t")
-        'COALESCE(`t`.`changed_at`, `t`.`made_at`)'
+        '(coalesce(`t`.changed_at, `t`.made_at)\n)'
     """
-    tree = parsed_expression(expression)
-    for column in list(tree.find_all(exp.Column)):
-        parts = [part.name for part in column.parts]
-        replacement: exp.Column | exp.Dot = exp.column(parts[0], table=alias, quoted=True)
-        for field in parts[1:]:
-            replacement = exp.Dot(
-                this=replacement, expression=exp.to_identifier(field, quoted=True)
-            )
-        if column is tree:
-            tree = replacement
-        else:
-            column.replace(replacement)
-    return tree.sql(dialect="spark")
+    first = [column.parts[0] for column in parsed_expression(expression).find_all(exp.Column)]
+    places = {int(part.meta["start"]) - len(PREFIX) for part in first}
+    side = f"`{alias.replace('`', '``')}`."
+    text = expression
+    for place in sorted(places, reverse=True):
+        text = f"{text[:place]}{side}{text[place:]}"
+    return f"({text}\n)"
 
 
 def not_older(source: str, target: str) -> str:

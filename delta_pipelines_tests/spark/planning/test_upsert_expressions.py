@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import delta_pipelines as dp
+from delta_pipelines_tests.pipelines import Feed, merged, rows_of, run_well, scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,3 +41,33 @@ def test_an_expression_over_several_columns_fits(spark: "SparkSession", schema: 
         deletes_when="icao = '' OR seen_on < 0",
     )
     assert not pipeline.plan(spark).errors
+
+
+@pytest.mark.parametrize(
+    "sequence",
+    [
+        "to_char(n, '000000')",
+        "variant_get(parse_json(p), '$.n', 'int')",
+        "t.n -- a field of a column that is called as the target",
+        "collate(s, 'UTF8_LCASE')",
+    ],
+)
+def test_a_sequence_means_the_same_of_the_source_and_of_the_target(spark, schema, sequence) -> None:
+    feed = Feed("id INT, n INT, p STRING, s STRING, t STRUCT<n: INT>, v STRING")
+
+    def row(n: int, v: str) -> tuple[object, ...]:
+        return (1, n, f'{{"n": {n}}}', f"{n:06}", (n,), v)
+
+    pipeline = scratch(schema)
+    merged(pipeline, "t", feed, keys=["id"], sequence_by=sequence)
+    for n, v, stands in [(42, "a", "a"), (43, "b", "b"), (5, "old", "b"), (100, "c", "c")]:
+        feed.set(row(n, v))
+        run_well(pipeline, spark)
+        assert [found[-1] for found in rows_of(spark, f"{schema}.t")] == [stands]
+
+
+def test_a_name_that_may_be_a_function_is_refused(spark, schema) -> None:
+    pipeline = scratch(schema)
+    merged(pipeline, "t", Feed("id INT", (1,)), keys=["id"], sequence_by="coalesce(user, id)")
+    (problem,) = pipeline.plan(spark).errors
+    assert "which of its names are columns cannot be told" in str(problem)
