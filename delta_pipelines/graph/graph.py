@@ -93,6 +93,7 @@ class SqlReference:
         end: One past the last character.
         identifier: The dataset.
         needs_alias: The name the text uses for it, when it gives no alias of its own.
+        prefixes: Stretches that name its schema in front of columns.
     """
 
     name: str
@@ -100,6 +101,23 @@ class SqlReference:
     end: int
     identifier: Identifier
     needs_alias: str | None
+    prefixes: tuple[tuple[int, int], ...] = ()
+
+    def replaced_by(self, name: str) -> list[tuple[int, int, str]]:
+        """The stretches of the text to replace, so that it reads another table.
+
+        Columns keep the name by which the text knows the table, without a schema.
+
+        Args:
+            name: The other table, quoted.
+        """
+        if self.needs_alias is None:
+            return [(self.start, self.end, name)]
+        alias = self.needs_alias.replace("`", "``")
+        return [
+            (self.start, self.end, f"{name} AS `{alias}`"),
+            *((start, end, "") for start, end in self.prefixes),
+        ]
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,8 @@ class _Resolver:
                 self._check_use(declaration, table)
                 inputs[table.name] = found
                 alias = None if table.alias else table.parts[-1]
-                references.append(SqlReference(table.name, table.start, table.end, found, alias))
+                place = (table.start, table.end)
+                references.append(SqlReference(table.name, *place, found, alias, table.prefixes))
         else:
             for parameter in self._parameters(declaration):
                 resolved = self._parameter_input(declaration, parameter)

@@ -6,7 +6,8 @@ nothing is rendered anew, and what Spark analyses is what the user wrote.
 sqlglot costs 0.7 s of CPU to import, so only a pipeline with SQL texts imports it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class TableName:
         alias: The alias that the text gives it, if any.
         sampled: True when TABLESAMPLE follows the name.
         time_travel: True when the text names a version or a time to read it at.
+        prefixes: Stretches of the text that name the table's schema in front of a column.
     """
 
     parts: tuple[str, ...]
@@ -32,6 +34,7 @@ class TableName:
     alias: str | None
     sampled: bool = False
     time_travel: bool = False
+    prefixes: tuple[tuple[int, int], ...] = ()
 
     @property
     def name(self) -> str:
@@ -62,9 +65,11 @@ def table_names(sql: str) -> tuple[TableName, ...]:
     from sqlglot.optimizer.scope import traverse_scope
 
     try:
-        statements = [s for s in sqlglot.parse(sql, read="spark") if s is not None]
+        parsed = sqlglot.parse(sql, read="spark")
     except SqlglotError as error:
         raise SqlProblem(f"the SQL text does not parse: {_first_line(error)}") from error
+    # A comment behind the last semicolon is parsed as a statement.
+    statements = [s for s in parsed if s is not None and not isinstance(s, exp.Semicolon)]
     if len(statements) != 1:
         raise SqlProblem(f"a query is one SELECT; the text holds {len(statements)} statements.")
     statement = statements[0]
@@ -75,10 +80,14 @@ def table_names(sql: str) -> tuple[TableName, ...]:
         ctes = {name.lower() for name in scope.cte_sources}
         for table in scope.tables:
             if table.db or table.name.lower() not in ctes:
-                found = _located(table)
+                found = _located(table, sql)
                 if found is not None:
                     names[found.start] = found
-    return tuple(names[start] for start in sorted(names))
+    prefixes = _prefixes(statement)
+    return tuple(
+        replace(names[start], prefixes=prefixes.get(_folded(names[start].parts), ()))
+        for start in sorted(names)
+    )
 
 
 def replace_names(sql: str, replacements: list[tuple[int, int, str]]) -> str:
@@ -92,24 +101,43 @@ def replace_names(sql: str, replacements: list[tuple[int, int, str]]) -> str:
         >>> replace_names("SELECT * FROM a", [(14, 15, "b AS a")])
         'SELECT * FROM b AS a'
     """
-    for start, end, text in sorted(replacements, reverse=True):
+    # Two mentions of one table name the same columns.
+    for start, end, text in sorted(set(replacements), reverse=True):
         sql = sql[:start] + text + sql[end:]
     return sql
 
 
-def _located(table: "exp.Table") -> TableName | None:
+def _prefixes(statement: "exp.Query") -> dict[tuple[str, ...], tuple[tuple[int, int], ...]]:
+    """Where columns are named with a schema, by the name in front of the column."""
+    from sqlglot import exp
+
+    found: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+    for column in statement.find_all(exp.Column):
+        parts = column.parts[:-1]
+        if len(parts) > 1 and all("start" in part.meta for part in parts):
+            stretch = (parts[0].meta["start"], parts[-1].meta["start"])
+            found.setdefault(_folded([part.name for part in parts]), []).append(stretch)
+    return {name: tuple(stretches) for name, stretches in found.items()}
+
+
+def _folded(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in parts)
+
+
+def _located(table: "exp.Table", sql: str) -> TableName | None:
     from sqlglot import exp
 
     parts = [part for part in table.parts if isinstance(part, exp.Identifier)]
     if not parts or any("start" not in part.meta for part in parts):
         return None
+    end = max(part.meta["end"] for part in parts) + 1
     return TableName(
         parts=tuple(part.name for part in parts),
         start=min(part.meta["start"] for part in parts),
-        end=max(part.meta["end"] for part in parts) + 1,
+        end=end,
         alias=table.alias or None,
         sampled=table.args.get("sample") is not None,
-        time_travel=table.args.get("version") is not None,
+        time_travel=table.args.get("version") is not None or sql[end : end + 1] == "@",
     )
 
 

@@ -96,13 +96,11 @@ class Binder:
         return frame
 
     def _sql(self, flow: Flow, sql: str) -> "DataFrame":
-        replacements = []
+        replacements: list[tuple[int, int, str]] = []
         for reference in flow.references:
             marker, frame = self._marked(flow, reference.name, reference.identifier)
             frame.createOrReplaceTempView(marker)
-            alias = reference.needs_alias
-            quoted = f" AS `{alias.replace('`', '``')}`" if alias else ""
-            replacements.append((reference.start, reference.end, f"`{marker}`{quoted}"))
+            replacements += reference.replaced_by(f"`{marker}`")
         return self._session.sql(replace_names(sql, replacements))
 
     def _marked(self, flow: Flow, name: str, identifier: Identifier) -> "tuple[str, DataFrame]":

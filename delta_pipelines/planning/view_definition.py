@@ -23,15 +23,13 @@ def published_sql(flow: Flow) -> str:
     sql = flow.declaration.query.sql if flow.declaration.query else None
     if sql is None:
         raise DatasetError("a persisted view is SQL text.", dataset=flow.name)
-    replacements = []
+    replacements: list[tuple[int, int, str]] = []
     for reference in flow.references:
         identifier = reference.identifier
         written = sql[reference.start : reference.end].replace("`", "").lower()
         if parse_identifier(written, catalog=flow.catalog, schema=flow.schema) == identifier:
             continue
-        alias = reference.needs_alias
-        quoted = f" AS `{alias.replace('`', '``')}`" if alias else ""
-        replacements.append((reference.start, reference.end, identifier.quoted + quoted))
+        replacements += reference.replaced_by(identifier.quoted)
     return bare_statement(replace_names(sql, replacements))
 
 

@@ -107,3 +107,20 @@ def test_a_table_that_exists_takes_an_odd_column_later(spark, schema, feed):
     run_well(pipeline, spark)
     assert rows_of(spark, f"{schema}.t") == [(1, "a", 5)]
     assert rows_of(spark, f"{schema}.kept") == [(1, "a", 5), (2, "b", None)]
+
+
+def test_columns_may_be_named_with_the_schema_of_their_table(spark, schema, feed):
+    pipeline = scratch(schema)
+    mirror(pipeline, "orders", feed)
+    text = f"""
+        SELECT {schema}.orders.v, o.id, (SELECT max({schema}.`orders`.id) FROM {schema}.orders) AS n
+        FROM {schema}.orders JOIN {schema}.orders AS o ON {schema}.ORDERS.id = o.id
+        ; -- the end
+    """
+    pipeline.materialized_view("report", text)
+    pipeline.view("shown", text)
+    pipeline.materialized_view("every", f"SELECT {schema}.orders.* FROM {schema}.orders")
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.report") == [("a", 1, 2), ("b", 2, 2)]
+    assert rows_of(spark, f"{schema}.shown") == [("a", 1, 2), ("b", 2, 2)]
+    assert rows_of(spark, f"{schema}.every") == [(1, "a"), (2, "b")]
