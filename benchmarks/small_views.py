@@ -56,6 +56,9 @@ for n in range(5):
 """
 
 
+PARTITIONS = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions")
+
+
 def run(rounds: int = 5) -> list[Contest]:
     """Time all three, alternately.
 
@@ -90,9 +93,11 @@ def _theirs(*, delta: bool) -> None:
         root = Path(folder)
         (root / "views.py").write_text(THEIRS.replace("FORMAT", ', format="delta"' * delta))
         jars = ""
+        ours = spark_config(f"{folder}/warehouse")
         settings = {"spark.sql.warehouse.dir": f"{folder}/warehouse", "spark.ui.enabled": "false"}
+        # Neither side is to win by the number of its partitions.
+        settings |= {key: ours[key] for key in PARTITIONS}
         if delta:
-            ours = spark_config(f"{folder}/warehouse")
             wanted = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")
             settings |= {key: ours[key] for key in wanted}
             # The threads that run its flows do not see what `spark.jars` adds.
