@@ -62,7 +62,7 @@ def test_a_missing_schema_is_named(spark) -> None:
 
 def test_a_view_or_a_foreign_table_of_the_name_is_refused(spark: SparkSession, table) -> None:
     spark.sql(f"CREATE VIEW {table} AS SELECT 1 AS a")
-    with pytest.raises(DatasetError, match=r"view of this name.*DROP VIEW"):
+    with pytest.raises(DatasetError, match=r"view of this name.*drop the view"):
         begin(spark, table)
     spark.sql(f"DROP VIEW {table}")
     spark.sql(f"CREATE TABLE {table} (a INT) USING parquet")
