@@ -150,7 +150,8 @@ class MergePlan:
     @property
     def keeps_change_feed(self) -> bool:
         """True when the target keeps a change data feed."""
-        return self.settings.get("delta.enableChangeDataFeed", "").lower() == "true"
+        feed = self._jvm.object("org.apache.spark.sql.delta.DeltaConfigs").CHANGE_DATA_FEED()
+        return bool(feed.fromMetaData(self.metadata))  # it has had another name
 
     @property
     def writes_deletion_vectors(self) -> bool:
@@ -175,14 +176,16 @@ class MergePlan:
 
     @property
     def source_reads_target(self) -> bool:
-        """True when the source's query reads the table that is merged into, also in a subquery.
+        """True when the source or a clause's value reads the table that is merged into.
 
         Such a source belongs into the merge's transaction: read before it, a change that somebody
         else commits in between would be overwritten and no conflict noticed.
         """
         path = self.command.targetFileIndex().deltaLog().dataPath().toString()
         source = self.command.source()
-        plans = [source, *items(source.subqueriesAll())]
+        # Values of clauses may hold subqueries; conditions may not.
+        queries = [*items(source.subqueriesAll()), *items(self.command.subqueriesAll())]
+        plans = [source, *queries]
         return any(
             _delta_path(leaf) == path for plan in plans for leaf in items(plan.collectLeaves())
         )
@@ -273,7 +276,11 @@ class MergePlan:
             predicate: From `predicate`.
         """
         snapshot = self.command.targetFileIndex().getSnapshot()
-        return int(snapshot.filesForScan(self._jvm.sequence([predicate]), False).files().size())
+        return int(snapshot.filesForScan(self.conjuncts(predicate), False).files().size())
+
+    def conjuncts(self, predicate: JavaObject) -> JavaObject:
+        """The parts of a predicate, as Delta wants them: each is of partitions or of columns."""
+        return self.command.splitConjunctivePredicates(predicate)
 
     @cached_property
     def files(self) -> int:

@@ -139,10 +139,10 @@ class MergeTransaction:
             for one in items(self._command.getTargetOnlyPredicates(self._jvm.session))
             if not one.references().isEmpty()
         ]
-        told += [] if predicate is None else [predicate]
+        told += [] if predicate is None else items(self._plan.conjuncts(predicate))
         wanted = [told or [literal(self._jvm, True)]]
         by_source = self._plan.by_source_predicate
-        wanted += [] if by_source is None else [[by_source]]
+        wanted += [] if by_source is None else [items(self._plan.conjuncts(by_source))]
         # A condition on the target leaves files out, and with them matches that would be double.
         few = None if told else self._few_files()
         if few is None:

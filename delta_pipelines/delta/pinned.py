@@ -58,7 +58,7 @@ def pinned(spark: SparkSession, rows: DataFrame) -> DataFrame | None:
     plan = rows._jdf.queryExecution().analyzed()
     if may_differ(jvm, plan):
         return None
-    held = _held(jvm, plan)
+    held = _held(jvm, plan, {})
     return None if held is None else jvm.rows_of(held)
 
 
@@ -98,27 +98,33 @@ def chain_of(plan: JavaObject) -> tuple[list[JavaObject], JavaObject]:
     return above, plan
 
 
-def _held(jvm: Jvm, plan: JavaObject) -> JavaObject | None:
+def _held(jvm: Jvm, plan: JavaObject, snapshots: dict[str, JavaObject]) -> JavaObject | None:
     if class_name(plan) == "LogicalRelation":
-        return _held_relation(jvm, plan)
+        return _held_relation(jvm, plan, snapshots)
     children = items(plan.children())
     if not children:
         return plan if class_name(plan) in _CONSTANT else None
-    held = [_held(jvm, child) for child in children]
+    held = [_held(jvm, child, snapshots) for child in children]
     return None if None in held else plan.withNewChildren(jvm.sequence(held))
 
 
-def _held_relation(jvm: Jvm, leaf: JavaObject) -> JavaObject | None:
+def _held_relation(
+    jvm: Jvm, leaf: JavaObject, snapshots: dict[str, JavaObject]
+) -> JavaObject | None:
     index = index_of(leaf)
     if index is None:
         return None
     if index.isTimeTravelQuery():
         return leaf
+    # Asked twice, a table that is read twice could be read at two versions.
+    log = str(index.deltaLog().dataPath().toString())
+    if log not in snapshots:
+        snapshots[log] = index.getSnapshot()
     held = index.copy(
         index.spark(),
         index.deltaLog(),
         index.path(),
-        index.getSnapshot(),
+        snapshots[log],
         index.catalogTableOpt(),
         index.partitionFilters(),
         True,

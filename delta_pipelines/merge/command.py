@@ -123,6 +123,12 @@ class MergeCommand:
         session.conf.set(_USER_METADATA, self._user_metadata())
         application = session.conf.get(_TXN_APPLICATION, None)
         number = session.conf.get(_TXN_VERSION, None)
+        if (application is None) != (number is None):
+            raise MergeError(
+                f"[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS] {_TXN_APPLICATION} and {_TXN_VERSION} "
+                "are set both or neither.",
+                dataset=spec.target,
+            )
         if application is not None and number is not None:
             self._once = (str(application), int(str(number)))
         # Much of Spark's and Delta's analysis asks the thread's active session for its settings.
@@ -225,14 +231,13 @@ class MergeCommand:
     def _choose(self, session: SparkSession, plan: MergePlan | None) -> ExecutorChoice:
         requested = self._spec.executor
         insert_only = is_insert_only(self._spec.clauses)
+        missing = missing_members(session)
         if requested == "native" or plan is None:
-            return choose_executor(requested, obstacles=["it cannot be resolved"])
+            why = missing.rstrip(".") if missing else "it cannot be resolved"
+            return choose_executor(requested, obstacles=[why])
         obstacles = merge_obstacles(plan)
         if plan.source_reads_target:
             obstacles.append("its source reads the table")
-        missing = missing_members(session)
-        if missing:
-            obstacles.append(missing.rstrip("."))
         vectors = plan.writes_deletion_vectors
         return choose_executor(
             requested,
@@ -287,6 +292,8 @@ class MergeCommand:
         return open_target(self._spark, self._spec.target).toDF()
 
     def _resolved(self, session: SparkSession, target: DeltaTable) -> MergePlan | None:
+        if missing_members(session) is not None:
+            return None  # nothing of Delta's is touched that may be otherwise
         try:
             return resolve_merge(session, described(target, self._spec))
         except SPARK_FAILURES:

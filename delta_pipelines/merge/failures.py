@@ -19,8 +19,9 @@ _AMBIGUOUS = (
 )
 # A merge reads the table's protocol anew in its next attempt.
 _CONFLICTS = (*PASSING_CONFLICTS, "ProtocolChangedException")
+_SCHEMA_CHANGED = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 _OVERTAKEN = (
-    "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+    _SCHEMA_CHANGED,
     PASSING_CONFLICTS["MetadataChangedException"],
     "DELTA_MERGE_SOURCE_CACHED_DURING_EXECUTION",
 )
@@ -105,6 +106,13 @@ def merge_failure(exc: BaseException, target: str, *, attempts: int, hint: str =
         An error whose cause is `exc`, with Delta's error class in its message.
     """
     text, condition, overtaken = _told(exc), error_class(exc), was_overtaken(exc)
+    if condition == _SCHEMA_CHANGED and attempts > 1:
+        # The target was opened anew each time.
+        overtaken = False
+        text = (
+            f"a table that the source reads was defined anew since its DataFrame was made; nothing "
+            f"was written. Make the DataFrame again. Delta says: {text}"
+        )
     if overtaken:
         times = "once" if attempts == 1 else f"{attempts} times"
         text = (

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from delta_pipelines.delta.fixed_rows import FixedRows, checkpoint_rows, rows_on_driver
 from delta_pipelines.delta.merge_transaction import Files
 from delta_pipelines.merge import own
-from delta_pipelines.merge.matches import DO, NOTHING, Matches, first_acting, row_metrics
+from delta_pipelines.merge.matches import DO, NOTHING, Matches, first_acting, kept, row_metrics
 from delta_pipelines.merge.native import ChangedRows
 from delta_pipelines.steps import Step
 
@@ -49,11 +49,8 @@ class InsertOnlyMerge(own.OwnMerge):
             types = keys.schema.simpleString()
             distinct = not any(word in types for word in _NOT_DISTINCT)
             fixed = checkpoint_rows(self._spark, keys.distinct() if distinct else keys, own.LEVEL)
-        try:
+        with kept(fixed, self._target):
             count = fixed.frame.count() if fixed.count is None else fixed.count
-        except BaseException:
-            fixed.free()
-            raise
         return Matches(fixed, 0, count, {})
 
     def _few(self, rows: DataFrame) -> FixedRows | None:

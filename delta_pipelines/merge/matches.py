@@ -1,7 +1,8 @@
 """Which rows match and what happens to each, as the own executors find and count it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,17 +10,40 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from delta_pipelines.delta.bitmaps import Places, bitmap_of
-from delta_pipelines.delta.fixed_rows import FixedRows
+from delta_pipelines.delta.fixed_rows import FixedRows, RowsFailure, rows_failure
 from delta_pipelines.delta.jvm import Jvm
 from delta_pipelines.delta.merge_parts import PlannedClause
 from delta_pipelines.delta.merge_transaction import FILE, ROW
-from delta_pipelines.merge.failures import ambiguous_matches
+from delta_pipelines.merge.failures import SPARK_FAILURES, ambiguous_matches, matches_lost
 
 PAIR, DO = "__dp_pair", "__dp_do"
 KIND, FEED = "__dp_kind", "_change_type"
 """Which kind of change a row tells of; the second is Delta's name, which a source may have too."""
 NOTHING = -1
 """A row that matches and that no clause acts on."""
+
+
+@contextmanager
+def kept(pairs: FixedRows, target: str) -> Iterator[None]:
+    """Keep what matches after the block, unless it fails.
+
+    Args:
+        pairs: What matches.
+        target: Name for messages.
+
+    Raises:
+        RunAgainError: A block of it was lost.
+    """
+    try:
+        yield
+    except BaseException as exc:
+        pairs.free()
+        lost = isinstance(exc, SPARK_FAILURES) and (
+            rows_failure(exc, pairs) is RowsFailure.LOST_BLOCK
+        )
+        if lost:
+            raise matches_lost(target) from exc
+        raise
 
 
 @dataclass(frozen=True, eq=False)

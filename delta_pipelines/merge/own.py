@@ -40,6 +40,7 @@ from delta_pipelines.merge.matches import (
     counted,
     deletes_alone,
     first_acting,
+    kept,
     repeated,
     row_metrics,
 )
@@ -182,7 +183,7 @@ class OwnMerge:
         here = few and self._source.on_driver
         fixed = rows_on_driver(self._spark, pairs, **limits) if here else None
         fixed = fixed or checkpoint_rows(self._spark, pairs, LEVEL)
-        try:
+        with kept(fixed, self._target):
             rows = first_rows(self._spark, fixed, FEW_PAIRS + 1) if few else None
             few = rows is not None and len(rows) <= FEW_PAIRS
             # Of rows that are deleted twice a bitmap tells only that they are among those deleted.
@@ -197,9 +198,6 @@ class OwnMerge:
                 few=rows if few else None,
                 by_file=bitmaps and candidates.fit_the_driver,
             )
-        except BaseException:
-            fixed.free()
-            raise
 
     def _write(self, candidates: Files, matches: Matches, count: int) -> ChangedRows:
         changed = {"update": 0, "delete": 0}

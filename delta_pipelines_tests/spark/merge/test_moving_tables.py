@@ -210,3 +210,48 @@ def test_vectors_of_a_file_that_has_one_are_counted_as_delta_does(spark, tmp_pat
     run_both(spark, path, lambda: source(spark), "t.id = s.id", [update()])
     told = commit_info(f"{path}_own", 2)["operationMetrics"]
     assert told["numTargetDeletionVectorsAdded"] == "1"
+
+
+def test_partitions_are_told_apart_beside_other_keys(spark, tmp_path):
+    columns = "day INT, id INT, v STRING"
+    path = str(tmp_path / "t")
+    rows = [(day, number, "old") for day in range(12) for number in range(10)]
+    frame = spark.createDataFrame(rows, columns).repartition(1)
+    writer = frame.write.format("delta").partitionBy("day")
+    writer.option("delta.enableDeletionVectors", "true").save(path)
+    changes = spark.createDataFrame([(3, 5, "new"), (3, 50, "new")], columns)
+    on = "t.day = s.day AND t.id = s.id"
+    merge = merge_into(spark, path, changes, on, executor="classic")
+    merge = merge.when_matched_update_all().when_not_matched_insert_all()
+
+    def another_day():
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE day = 7")
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES (7, 5, 'other')")
+
+    with once_at(Step.WRITE, another_day):
+        result = merge.execute()
+    assert result.metrics["numTargetFilesAfterSkipping"] == 1
+    assert (result.executor, result.attempts) == ("classic", 1)
+    assert [row[2] for row in read(spark, path) if row[:2] == (3, 5)] == ["new"]
+
+
+def test_a_source_whose_table_was_defined_anew_has_to_be_made_again(spark, tmp_path):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
+    other = create(spark, tmp_path / "s", COLUMNS, [(3, "a")], PLAIN)
+    rows = spark.read.format("delta").load(other)
+    overwrite = spark.createDataFrame([("x", 1.5)], "id STRING, w DOUBLE").write.format("delta")
+    overwrite.mode("overwrite").option("overwriteSchema", "true").save(other)
+    merge = merge_into(spark, path, rows, "t.id = s.id").when_matched_update_all()
+    with pytest.raises(MergeError, match="Make the DataFrame again") as told:
+        merge.execute()
+    assert not told.value.transient
+    assert last_version(path) == 0
+
+
+def test_one_half_of_an_idempotent_writes_settings_is_refused(spark, tmp_path):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
+    session = spark.newSession()
+    session.conf.set("spark.databricks.delta.write.txnVersion", "1")
+    merge = merge_into(session, path, source(session), "t.id = s.id").when_matched_update_all()
+    with pytest.raises(MergeError, match="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"):
+        merge.execute()

@@ -5,6 +5,7 @@ import re
 import shutil
 
 import pytest
+from pyspark.sql import functions as F
 
 from delta_pipelines.merge import command, merge_into
 from delta_pipelines_tests.pipelines import jobs_started
@@ -213,3 +214,35 @@ def test_few_rows_take_few_jobs(spark, tmp_path):
     assert again.version is None
     assert last_version(path) == 1
     assert started.count <= 6
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_change_feed_by_its_older_name_is_written(spark, tmp_path, vectors):
+    path = str(tmp_path / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` ({COLUMNS}) USING delta TBLPROPERTIES "
+        f"('delta.enableChangeDataCapture' = 'true', 'delta.enableDeletionVectors' = '{vectors}')"
+    )
+    spark.createDataFrame(ROWS, COLUMNS).write.format("delta").mode("append").save(path)
+    merge = merge_into(spark, path, source(spark), "t.id = s.id", executor="classic")
+    result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert result.executor == "classic"
+    feed = spark.read.option("readChangeFeed", "true").option("startingVersion", result.version)
+    changes = feed.format("delta").load(path).select("_change_type", "id", "v").collect()
+    assert sorted(map(tuple, changes)) == [
+        ("insert", 30, "c"),
+        ("update_postimage", 3, "a"),
+        ("update_postimage", 4, "b"),
+        ("update_preimage", 3, "v3"),
+        ("update_preimage", 4, "v4"),
+    ]
+
+
+def test_a_value_that_reads_the_target_is_computed_inside_the_transaction(spark, tmp_path):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
+    greatest = spark.read.format("delta").load(path).agg(F.max("id")).scalar()
+    merge = merge_into(spark, path, source(spark), "t.id = s.id", executor="classic")
+    result = merge.when_matched_update(set={"v": greatest.cast("string")}).execute()
+    assert result.executor == "native"
+    assert "reads the table" in result.executor_reason
+    assert dict(read(spark, path))[3] == "19"
