@@ -8,6 +8,7 @@ from typing_extensions import Unpack
 from delta_pipelines.declarations import Declaration, Decorator, F, G, Kind, Query, UpsertKeys
 from delta_pipelines.errors import DeclarationError, Problem
 from delta_pipelines.options import (
+    OF_QUERIES,
     FlowOptions,
     InputOption,
     TableOptions,
@@ -117,7 +118,7 @@ class DeclaresDatasets(DeclaresExpectations):
         """
         if not isinstance(name, str):
             raise DeclarationError("create_streaming_table(name): the table's name, as a string.")
-        misplaced = sorted({"inputs", "spark_conf"} & set(options))
+        misplaced = sorted(OF_QUERIES & set(options))
         if misplaced:
             raise DeclarationError(
                 f"create_streaming_table({name!r}) has no query of its own; give "

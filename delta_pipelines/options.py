@@ -73,8 +73,10 @@ _ALLOWED: Mapping[Kind, frozenset[str]] = {
     "upsert": _TABLE,
     "view": _VIEW,
     "temporary_view": InputOption.__required_keys__ | InputOption.__optional_keys__,
-    "source": _VIEW,
+    "source": frozenset({"comment", "group", "owners", "tags"}),
 }
+OF_QUERIES = frozenset({"inputs", "spark_conf"})
+"""What a table without a query of its own leaves to its append flows."""
 
 
 def checked_declaration(
@@ -101,10 +103,11 @@ def checked_declaration(
         DeclarationError: Says which option is unknown or of a wrong type, of which dataset, where.
     """
     with located(name, location):
+        allowed = _ALLOWED[kind] if query is not None else _ALLOWED[kind] - OF_QUERIES
         for option in options:
-            if option not in _ALLOWED[kind]:
+            if option not in allowed:
                 raise DeclarationError(
-                    f"{kind} has no option {option!r}; it has {', '.join(sorted(_ALLOWED[kind]))}."
+                    f"{kind} has no option {option!r}; it has {', '.join(sorted(allowed))}."
                 )
         return Declaration(
             name=name,

@@ -1,11 +1,18 @@
 """Python types of options, checked where they are given."""
 
+import inspect
 from typing import Any
 
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines.options import check_inputs, check_text, check_text_map, check_texts
+from delta_pipelines.options import (
+    check_inputs,
+    check_text,
+    check_text_map,
+    check_texts,
+    checked_declaration,
+)
 
 
 def refused(check: Any, *arguments: object) -> str:
@@ -150,3 +157,21 @@ def test_an_option_that_a_kind_does_not_have_is_refused_with_those_it_has(
         getattr(pipeline(), kind)("t", "SELECT 1", **{option: None})
     assert "inputs" in str(caught.value)
     assert f"{__file__}:" in str(caught.value)
+
+
+def test_a_source_is_told_to_have_the_options_that_it_takes() -> None:
+    with pytest.raises(dp.DeclarationError) as caught:
+        checked_declaration("source", "t", None, {"nonsense": None}, None, None)
+    taken = sorted(set(inspect.signature(dp.Pipeline.source).parameters) - {"self", "name"})
+    assert f"it has {', '.join(taken)}." in str(caught.value)
+
+
+def test_a_table_without_a_query_is_offered_no_option_of_queries() -> None:
+    with pytest.raises(dp.DeclarationError, match="no option 'keys'") as caught:
+        pipeline().create_streaming_table("t", keys=["k"])
+    assert "comment" in str(caught.value)
+    assert "inputs" not in str(caught.value)
+    assert "spark_conf" not in str(caught.value)
+    for option in ("inputs", "spark_conf"):
+        with pytest.raises(dp.DeclarationError, match=f"give {option} to its append_flow"):
+            pipeline().create_streaming_table("t", **{option: {}})
