@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import TypedDict, cast, get_args
 
 from delta_pipelines.declarations import (
@@ -11,6 +12,7 @@ from delta_pipelines.declarations import (
     Kind,
     Query,
     SchemaDrift,
+    Stream,
     UpsertKeys,
 )
 from delta_pipelines.errors import DeclarationError
@@ -183,6 +185,24 @@ def check_text_map(value: object, what: str) -> dict[str, str]:
     return dict(value)
 
 
+def check_number(value: object, what: str, unit: str) -> float:
+    """A number of `unit`, not negative, else a DeclarationError that names `what`."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
+        raise DeclarationError(
+            f"{what} must be a number of {unit}, 0 or more, not {_described(value)}."
+        )
+    return float(value)
+
+
+def check_count(value: object, what: str) -> int:
+    """A whole number from 1, else a DeclarationError that names `what`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise DeclarationError(
+            f"{what} must be a whole number, 1 or more, not {_described(value)}."
+        )
+    return int(value)
+
+
 def check_schema_drift(value: object) -> SchemaDrift:
     """One of the policies, `evolve` for None, else a DeclarationError that lists them."""
     if value is None:
@@ -212,6 +232,12 @@ def check_inputs(value: object) -> dict[str, str | Input]:
             raise DeclarationError(
                 f"{key!r}: {type(item).__name__}(name) takes the name of a dataset as a string, "
                 f"not {_described(item.name)}."
+            )
+        skips = item.skip_change_commits if isinstance(item, Stream) else False
+        if not isinstance(skips, bool):
+            raise DeclarationError(
+                f"{key!r}: skip_change_commits of Stream({item.name!r}) must be True or False, "
+                f"not {_described(skips)}."
             )
     return dict(value)
 

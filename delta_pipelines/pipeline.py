@@ -7,7 +7,7 @@ from delta_pipelines.declaring import DeclaresDatasets
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.graph.resolve import resolve
-from delta_pipelines.options import check_text
+from delta_pipelines.options import check_count, check_number, check_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +56,9 @@ class Pipeline(DeclaresDatasets):
         self.schema = schema
         self.catalog = check_text(catalog, "catalog")
         self.storage = check_text(storage, "storage")
-        self.checkpoint_retention_days = checkpoint_retention_days
+        self.checkpoint_retention_days = check_number(
+            checkpoint_retention_days, "checkpoint_retention_days", "days"
+        )
 
     def graph(self) -> Graph:
         """Resolve and check the declarations; needs no JVM.
@@ -144,6 +146,7 @@ class Pipeline(DeclaresDatasets):
         """
         from delta_pipelines.execution import collect
 
+        _check_pace(max_concurrency, lease_timeout)
         plan = self.plan(
             spark,
             refresh=refresh,
@@ -197,6 +200,7 @@ class Pipeline(DeclaresDatasets):
         from delta_pipelines.maintenance.run import Maintenance
         from delta_pipelines.maintenance.selection import tables_to_maintain
 
+        check_number(lease_timeout, "lease_timeout", "seconds")
         tables = tables_to_maintain(self.graph(), datasets)
         maintenance = Maintenance(spark, self.name, tables, lease_timeout=lease_timeout)
         result = maintenance.run()
@@ -229,6 +233,7 @@ class Pipeline(DeclaresDatasets):
         """
         from delta_pipelines.execution import Execution
 
+        _check_pace(max_concurrency, lease_timeout)
         execution = Execution(
             plan,
             spark,
@@ -238,3 +243,8 @@ class Pipeline(DeclaresDatasets):
             lease_timeout=lease_timeout,
         )
         return execution.results()
+
+
+def _check_pace(max_concurrency: int, lease_timeout: float) -> None:
+    check_count(max_concurrency, "max_concurrency")
+    check_number(lease_timeout, "lease_timeout", "seconds")

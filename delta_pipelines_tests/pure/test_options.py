@@ -79,6 +79,20 @@ def test_inputs_bind_names_to_datasets_only(bound: object) -> None:
     assert "'f'" in refused(check_inputs, {"f": bound})
 
 
+@pytest.mark.parametrize("skips", ["false", 0, None])
+def test_whether_a_stream_skips_changes_is_true_or_false(skips: Any) -> None:
+    told = refused(check_inputs, {"new": dp.Stream("orders", skips)})
+    assert "skip_change_commits of Stream('orders') must be True or False" in told
+    assert repr(skips) in told
+    for right in (True, False):
+        assert check_inputs({"new": dp.Stream("orders", right)})
+
+
+@pytest.mark.parametrize("kind", [dp.Batch, dp.Stream, dp.Changes])
+def test_an_input_of_every_kind_names_its_dataset_by_a_text(kind: Any) -> None:
+    assert "the name of a dataset as a string" in refused(check_inputs, {"new": kind(len)})
+
+
 def pipeline() -> dp.Pipeline:
     return dp.Pipeline("p", schema="s")
 

@@ -162,6 +162,38 @@ def test_a_pipelines_own_arguments_are_strings(arguments: dict[str, Any]) -> Non
         dp.Pipeline(**arguments)
 
 
+@pytest.mark.parametrize("days", ["7", None, True, -1, float("nan"), [7]])
+def test_days_that_a_checkpoint_stays_are_a_number(days: Any) -> None:
+    with pytest.raises(dp.DeclarationError, match="checkpoint_retention_days must be a number"):
+        dp.Pipeline("p", schema="s", checkpoint_retention_days=days)
+    assert dp.Pipeline("p", schema="s", checkpoint_retention_days=0).checkpoint_retention_days == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "why"),
+    [
+        ("max_concurrency", "4", "a whole number, 1 or more, not str '4'"),
+        ("max_concurrency", 0, "a whole number, 1 or more, not int 0"),
+        ("max_concurrency", 2.5, "a whole number"),
+        ("max_concurrency", True, "a whole number"),
+        ("lease_timeout", "600", "a number of seconds, 0 or more, not str '600'"),
+        ("lease_timeout", None, "a number of seconds"),
+        ("lease_timeout", -1, "a number of seconds"),
+    ],
+)
+def test_how_a_run_goes_on_is_checked_before_anything_is_done(
+    pipeline: dp.Pipeline, option: str, value: Any, why: str
+) -> None:
+    nothing: Any = None  # no session and no plan: neither is looked at
+    with pytest.raises(dp.DeclarationError, match=f"{option} must be {why}"):
+        pipeline.run(nothing, **{option: value})
+    with pytest.raises(dp.DeclarationError, match=f"{option} must be {why}"):
+        pipeline.stream(nothing, nothing, **{option: value})
+    if option == "lease_timeout":
+        with pytest.raises(dp.DeclarationError, match=f"{option} must be {why}"):
+            pipeline.maintain(nothing, **{option: value})
+
+
 def test_declaring_more_after_a_graph_gives_a_new_graph(pipeline: dp.Pipeline) -> None:
     pipeline.materialized_view("a", "SELECT 1")
     before = pipeline.graph()
