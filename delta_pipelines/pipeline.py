@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from delta_pipelines.flows.results import DatasetResult, RunResult
     from delta_pipelines.maintenance.result import MaintenanceResult
     from delta_pipelines.planning.plan import Plan
+    from delta_pipelines.planning.selection import Selectable
 
 
 class Pipeline(DeclaresDatasets):
@@ -76,17 +77,17 @@ class Pipeline(DeclaresDatasets):
         self,
         spark: "SparkSession",
         *,
-        refresh: Sequence[str] | None = None,
-        full_refresh: Sequence[str] = (),
+        refresh: "Sequence[Selectable] | None" = None,
+        full_refresh: "Sequence[Selectable]" = (),
         full_refresh_all: bool = False,
-        reset_checkpoints: Sequence[str] = (),
+        reset_checkpoints: "Sequence[Selectable]" = (),
         force: bool = False,
     ) -> "Plan":
         """Say what a run would do to every selected dataset; changes nothing.
 
         Args:
             spark: A session with Delta's extension and catalog.
-            refresh: Datasets to refresh; None for all.
+            refresh: Datasets to refresh, by name or as the graph gives them; None for all.
             full_refresh: Datasets to wipe and compute anew, in addition to `refresh`.
             full_refresh_all: Every selected dataset is refreshed fully.
             reset_checkpoints: Append flows, or tables for all of their flows, that read their
@@ -110,10 +111,10 @@ class Pipeline(DeclaresDatasets):
         self,
         spark: "SparkSession",
         *,
-        refresh: Sequence[str] | None = None,
-        full_refresh: Sequence[str] = (),
+        refresh: "Sequence[Selectable] | None" = None,
+        full_refresh: "Sequence[Selectable]" = (),
         full_refresh_all: bool = False,
-        reset_checkpoints: Sequence[str] = (),
+        reset_checkpoints: "Sequence[Selectable]" = (),
         force: bool = False,
         strict: bool = False,
         raise_on_error: bool = True,
@@ -169,7 +170,7 @@ class Pipeline(DeclaresDatasets):
         self,
         spark: "SparkSession",
         *,
-        datasets: Sequence[str] | None = None,
+        datasets: "Sequence[Selectable] | None" = None,
         raise_on_error: bool = True,
         lease_timeout: float = 600.0,
     ) -> "MaintenanceResult":

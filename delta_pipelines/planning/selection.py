@@ -1,12 +1,15 @@
 """What the user asked to refresh, before it is held against a graph."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set, log_spared
+
+Selectable = str | Identifier | Table | View | Flow
+"""What stands for a dataset: its declared or qualified name, or itself as a graph gives it."""
 
 
 @dataclass(frozen=True)
@@ -29,29 +32,61 @@ class Selection:
     @classmethod
     def of(
         cls,
-        refresh: Sequence[str] | None,
-        full_refresh: Sequence[str],
+        refresh: Sequence[Selectable] | None,
+        full_refresh: Sequence[Selectable],
         full_refresh_all: bool,
-        reset_checkpoints: Sequence[str] = (),
+        reset_checkpoints: Sequence[Selectable] = (),
     ) -> "Selection":
         """Check the Python types of what the user gave.
 
         Raises:
-            DeclarationError: A single string where a list of names belongs.
+            DeclarationError: Something else than a list of names.
         """
-        for what, names in (
-            ("refresh", refresh),
-            ("full_refresh", full_refresh),
-            ("reset_checkpoints", reset_checkpoints),
-        ):
-            if isinstance(names, str):
-                raise DeclarationError(f"{what} is a list of names; write [{names!r}].")
         return cls(
-            refresh=None if refresh is None else tuple(refresh),
-            full_refresh=tuple(full_refresh),
+            refresh=None if refresh is None else names_of(refresh, "refresh"),
+            full_refresh=names_of(full_refresh, "full_refresh"),
             full_refresh_all=full_refresh_all,
-            reset_checkpoints=tuple(reset_checkpoints),
+            reset_checkpoints=names_of(reset_checkpoints, "reset_checkpoints"),
         )
+
+
+def names_of(chosen: Sequence[Selectable], what: str) -> tuple[str, ...]:
+    """The names of datasets that a user chose, in the order given.
+
+    Args:
+        chosen: Names, or what a graph gives: identifiers, tables, views, flows.
+        what: The argument's name, for the error.
+
+    Raises:
+        DeclarationError: Something else than a list of them.
+
+    Example:
+        >>> names_of(["flights", Identifier(None, "aviation", "planes")], "refresh")
+        ('flights', 'aviation.planes')
+    """
+    given: object = chosen
+    if isinstance(given, Selectable):
+        raise DeclarationError(f"{what} is a list of names; write [{_name(given, what)!r}].")
+    if not isinstance(given, Iterable):
+        raise DeclarationError(f"{what} is a list of names{_instead_of(given)}.")
+    return tuple(_name(item, what) for item in given)
+
+
+def _name(item: object, what: str) -> str:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, Identifier):
+        return str(item)
+    if isinstance(item, Table | View | Flow):
+        return item.name
+    raise DeclarationError(f"{what} is a list of names; it holds no name{_instead_of(item)}.")
+
+
+def _instead_of(value: object) -> str:
+    name = getattr(value, "__name__", None)
+    if callable(value) and isinstance(name, str):
+        return f" but the function {name}; write its dataset's name, such as [{name!r}]"
+    return f" but {type(value).__name__} {value!r}"
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,13 @@
 """What the user asked to refresh, held against a graph."""
 
+from typing import Any
+
 import pytest
 
 import delta_pipelines as dp
 from delta_pipelines.graph.graph import Graph
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.maintenance.selection import tables_to_maintain
 from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
 
 
@@ -83,6 +87,45 @@ def test_a_string_where_a_list_belongs_is_an_error_that_shows_the_list() -> None
         Selection.of("abc", (), False)
     with pytest.raises(dp.DeclarationError, match=r"full_refresh is a list.*\['abc'\]"):
         Selection.of(None, "abc", False)
+
+
+def test_what_the_graph_gives_stands_for_its_name(graph: Graph) -> None:
+    raw, shown = graph.tables["raw"], graph.views["shown"]
+    flow = graph.flows["Raw"]
+    selection = Selection.of([shown, raw.identifier], [raw], False, [flow])
+    assert selection == Selection(("shown", "s.raw"), ("Raw",), False, ("Raw",))
+    refreshed = refresh_set(graph, Selection.of([shown, raw.identifier], [raw], False))
+    assert chosen(refreshed) == ["Raw", "shown"]
+    assert refreshed.full == {raw.identifier}
+
+
+@pytest.mark.parametrize("field", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ([len], r"no name but the function len; write its dataset's name, such as \['len'\]"),
+        (len, r"names but the function len; write its dataset's name"),
+        ([3], "no name but int 3"),
+        (3, "names but int 3"),
+        ([None], "no name but NoneType None"),
+        (Identifier(None, "s", "raw"), r"write \['s.raw'\]"),
+    ],
+)
+def test_what_has_no_name_is_refused_with_what_to_write(field: int, given: Any, why: str) -> None:
+    arguments: list[Any] = [None, (), False, ()]
+    arguments[field] = given
+    with pytest.raises(dp.DeclarationError, match=why) as caught:
+        Selection.of(*arguments)
+    assert str(caught.value).startswith(("refresh", "full_refresh", "", "reset_checkpoints")[field])
+
+
+def test_tables_to_maintain_are_a_list_of_names_or_tables(graph: Graph) -> None:
+    merged = graph.tables["merged"]
+    assert tables_to_maintain(graph, [merged, "s.merged", merged.identifier]) == (merged,)
+    with pytest.raises(dp.DeclarationError, match=r"datasets is a list of names.*\['merged'\]"):
+        tables_to_maintain(graph, "merged")
+    with pytest.raises(dp.DeclarationError, match="the function len"):
+        tables_to_maintain(graph, [len])  # type: ignore[list-item]
 
 
 def test_none_means_all_and_a_list_stays_a_list() -> None:
