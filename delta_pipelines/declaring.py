@@ -20,6 +20,7 @@ from delta_pipelines.options import (
 )
 from delta_pipelines.quality.declaring import DeclaresExpectations
 from delta_pipelines.source_location import location_of_caller, location_of_function
+from delta_pipelines.unfinished import Unfinished
 
 
 class DeclaresDatasets(DeclaresExpectations):
@@ -28,6 +29,7 @@ class DeclaresDatasets(DeclaresExpectations):
     def __init__(self) -> None:
         super().__init__()
         self._declarations: list[Declaration] = []
+        self._unfinished: list[Unfinished] = []
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:
@@ -36,8 +38,9 @@ class DeclaresDatasets(DeclaresExpectations):
 
     @property
     def misplaced(self) -> list[Problem]:
-        """What was declared of functions that are no dataset's, as problems."""
-        return self._without_dataset(self._declarations)
+        """Expectations of functions that are no dataset's, datasets without query, as problems."""
+        begun = [unfinished.problem for unfinished in self._unfinished]
+        return [*begun, *self._without_dataset(self._declarations)]
 
     @overload
     def materialized_view(self, name: F) -> F: ...
@@ -152,8 +155,10 @@ class DeclaresDatasets(DeclaresExpectations):
             if not isinstance(target, str):
                 raise DeclarationError("append_flow(target=...): the name of a streaming table.")
             check_text(name, "name")
+        begun = self._begin("append_flow", name)
 
         def decorate(function: G, /) -> G:
+            self._finish(begun)
             if not callable(function):
                 raise DeclarationError(
                     f"append_flow decorates a function that returns a streaming DataFrame, "
@@ -325,8 +330,10 @@ class DeclaresDatasets(DeclaresExpectations):
                 raise DeclarationError("A dataset declared by SQL text needs a name.")
             self._record(kind, name, Query(sql=sql), options, upsert)
             return None
+        begun = self._begin(kind, name)
 
         def decorate(function: G, /) -> G:
+            self._finish(begun)
             if not callable(function):
                 raise DeclarationError(
                     f"{kind} decorates a function that returns a DataFrame, not {function!r}."
@@ -336,6 +343,15 @@ class DeclaresDatasets(DeclaresExpectations):
             return function
 
         return decorate
+
+    def _begin(self, kind: Kind, name: str | None) -> Unfinished:
+        begun = Unfinished(kind, name, location_of_caller())
+        self._unfinished.append(begun)
+        return begun
+
+    def _finish(self, begun: Unfinished) -> None:
+        if begun in self._unfinished:
+            self._unfinished.remove(begun)
 
     def _record(
         self,

@@ -194,6 +194,41 @@ def test_how_a_run_goes_on_is_checked_before_anything_is_done(
             pipeline.maintain(nothing, **{option: value})
 
 
+@pytest.mark.parametrize(
+    ("begin", "told"),
+    [
+        (lambda p: p.materialized_view("t", comment="x"), "t: it has no query: decorate a func"),
+        (lambda p: p.upsert("t", keys=["k"]), "or give a SELECT as its second argument. ["),
+        (lambda p: p.streaming_table("t"), "by create_streaming_table. ["),
+        (lambda p: p.temporary_view("t"), "t: it has no query"),
+        (lambda p: p.append_flow(target="s", name="t"), "t: it has no query: decorate a function"),
+        (lambda p: p.materialized_view(), "a materialized_view without a name has no query"),
+        (lambda p: p.upsert(keys=["k"]), "an upsert without a name has no query"),
+    ],
+)
+def test_a_dataset_whose_query_was_forgotten_is_told_with_its_place(
+    pipeline: dp.Pipeline, begin: Callable[[dp.Pipeline], Any], told: str
+) -> None:
+    decorate = begin(pipeline)
+    with pytest.raises(dp.DeclarationError) as caught:
+        pipeline.graph()
+    assert told in str(caught.value)
+    [problem] = caught.value.problems
+    assert problem.location is not None
+    assert problem.location.file == __file__
+    pipeline.create_streaming_table("s")
+    decorate(airports)
+    decorate(lambda spark: spark)  # one decorator may declare several
+    assert pipeline.misplaced == []
+
+
+def test_two_that_were_forgotten_are_two_problems(pipeline: dp.Pipeline) -> None:
+    first, _ = [pipeline.materialized_view("t") for _ in range(2)]
+    assert len(pipeline.misplaced) == 2
+    first(airports)
+    assert len(pipeline.misplaced) == 1
+
+
 def test_declaring_more_after_a_graph_gives_a_new_graph(pipeline: dp.Pipeline) -> None:
     pipeline.materialized_view("a", "SELECT 1")
     before = pipeline.graph()
