@@ -35,6 +35,9 @@ def archive_path(environment: Mapping[str, str] | None = None) -> Path:
     Returns:
         A file in the user's cache folder (`~/.cache/delta_pipelines` on Linux).
 
+    Raises:
+        SessionError: The user has no home, as in a container that runs under any user id.
+
     Example:
         >>> archive_path().suffix
         '.jsa'
@@ -47,18 +50,29 @@ def archive_path(environment: Mapping[str, str] | None = None) -> Path:
         environment.get("SPARK_HOME") or (spark.origin if spark and spark.origin else ""),
     )
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-    return user_cache_path("delta_pipelines", appauthor=False) / f"classes-{key}.jsa"
+    try:
+        cache = user_cache_path("delta_pipelines", appauthor=False)
+    except RuntimeError as error:
+        raise SessionError(
+            "No folder for the archive of classes, because this user has no home: set HOME or "
+            "XDG_CACHE_HOME."
+        ) from error
+    return cache / f"classes-{key}.jsa"
 
 
 def archive_options() -> list[str]:
-    """The JVM options that use the archive; none when there is no archive.
+    """The JVM options that use the archive; none when there is none, or none can be reached.
 
     Example:
         >>> all(option.startswith(('"-XX:Shared', "-Xlog:")) for option in archive_options())
         True
     """
-    path = archive_path()
-    return [f'"-XX:SharedArchiveFile={path}"', _SILENT] if path.is_file() else []
+    try:
+        path = archive_path()
+        there = path.is_file()
+    except (SessionError, OSError):  # nobody's home, or somebody else's
+        return []
+    return [f'"-XX:SharedArchiveFile={path}"', _SILENT] if there else []
 
 
 def write_archive() -> Path:
@@ -68,7 +82,8 @@ def write_archive() -> Path:
         The archive, which replaces an older one.
 
     Raises:
-        SessionError: Java is unfit, Spark did not start, or Java wrote no archive.
+        SessionError: Java is unfit, Spark did not start, the cache folder cannot be written, or
+            Java wrote no archive.
 
     Example:
         >>> write_archive().is_file()  # doctest: +SKIP
@@ -76,7 +91,7 @@ def write_archive() -> Path:
     """
     check_java()
     path = archive_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _check_writable(path.parent)
     fresh, aside = (path.with_suffix(f".{os.getpid()}{end}") for end in ("", ".old"))
     if path.is_file():
         path.replace(aside)  # a JVM that uses an archive writes none
@@ -103,6 +118,20 @@ def write_archive() -> Path:
             aside.replace(path)
         aside.unlink(missing_ok=True)
     return path
+
+
+def _check_writable(folder: Path) -> None:
+    """Find out before Spark's start, not after."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise SessionError(
+            f"The folder {folder} of the archive of classes cannot be written: {error}. "
+            "Sessions start as before; let this user write there, or set XDG_CACHE_HOME to a "
+            "folder that it may write, here and where sessions start."
+        ) from error
 
 
 def check_whole(archive: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from delta_pipelines.errors import SessionError
+
 DELTA_VERSION = "4.4.0"
 SPARK_LINE = "4.2"
 SCALA_VERSION = "2.13"
@@ -87,8 +89,18 @@ UNUSED_BY_DELTA = (
 
 
 def default_ivy_home() -> Path:
-    """Folder in which Spark 4.2 keeps downloaded jars when `spark.jars.ivy` is not set."""
-    return Path.home() / ".ivy2.5.2"
+    """Folder in which Spark 4.2 keeps downloaded jars when `spark.jars.ivy` is not set.
+
+    Raises:
+        SessionError: The user has no home.
+    """
+    try:
+        return Path.home() / ".ivy2.5.2"
+    except RuntimeError as error:
+        raise SessionError(
+            "No folder for Delta's jars, because this user has no home: set HOME, or the Spark "
+            "setting `spark.jars.ivy` to a folder."
+        ) from error
 
 
 def cached_delta_jars(ivy_home: Path, also: Sequence[Jar] = ()) -> tuple[Path, ...] | None:

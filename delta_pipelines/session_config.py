@@ -91,6 +91,9 @@ def spark_config(
 def warehouse_location(warehouse: str | Path) -> str:
     """Make a warehouse's place absolute; a remote address stays as it is.
 
+    Raises:
+        SessionError: The path leads nowhere: `~` of nobody, links in a circle.
+
     Example:
         >>> warehouse_location("file:///data/warehouse")
         '/data/warehouse'
@@ -100,7 +103,12 @@ def warehouse_location(warehouse: str | Path) -> str:
         text = unquote(urlsplit(text).path)
     elif _REMOTE.match(text):
         return text.rstrip("/")
-    return Path(text).expanduser().resolve().as_posix()
+    try:
+        return Path(text).expanduser().resolve().as_posix()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise SessionError(
+            f"The warehouse {text!r} is no path of a folder: {error}. Give an absolute path."
+        ) from error
 
 
 def derby_database(config: Mapping[str, str]) -> Path | None:

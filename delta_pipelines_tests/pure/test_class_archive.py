@@ -41,6 +41,52 @@ def test_sessions_use_it_only_when_it_is_there(tmp_path: Path) -> None:
     assert options.endswith(own)  # the user's come last and win
 
 
+@pytest.fixture
+def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user id without a home, as container platforms make them up."""
+
+    def no_home(*_: object, **__: object) -> Path:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.setattr(class_archive, "user_cache_path", no_home)
+
+
+@pytest.mark.usefixtures("homeless")
+def test_without_a_home_a_session_goes_without_and_the_command_says_why(tmp_path: Path) -> None:
+    assert archive_options() == []
+    assert "Archive" not in spark_config(tmp_path)[JAVA_OPTIONS]
+    with pytest.raises(SessionError, match="set HOME or XDG_CACHE_HOME"):
+        write_archive()
+
+
+def test_a_session_goes_without_an_archive_that_it_may_not_look_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def forbidden(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", forbidden)
+    assert archive_options() == []
+
+
+def test_a_cache_folder_that_cannot_be_written_is_named_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    monkeypatch.setattr(class_archive.sys, "executable", "no such program")
+    cache.parent.write_text("in the way")
+    with pytest.raises(SessionError, match=r"cannot be written: .*set XDG_CACHE_HOME") as caught:
+        write_archive()
+    assert str(cache) in str(caught.value)
+    cache.parent.unlink()
+
+    def read_only(**_: object) -> None:
+        raise OSError(30, "Read-only file system", str(cache))
+
+    monkeypatch.setattr(class_archive.tempfile, "TemporaryFile", read_only)
+    with pytest.raises(SessionError, match="Read-only file system"):
+        write_archive()
+
+
 def test_a_process_that_fails_leaves_the_archive_that_was_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
 ) -> None:

@@ -156,3 +156,21 @@ def test_a_session_without_delta_is_told_which_setting_is_missing(
     problem = delta_problem(extensions=extensions, catalog=catalog)
     assert problem is not None
     assert all(name in problem for name in named)
+
+
+@pytest.mark.parametrize("path", ["~no such user/w", "a\0b"])
+def test_a_warehouse_that_is_no_path_is_refused(path: str) -> None:
+    with pytest.raises(SessionError, match=r"is no path of a folder.*Give an absolute path"):
+        warehouse_location(path)
+
+
+def test_without_a_home_a_session_is_told_where_jars_can_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(SessionError, match=r"no home: set HOME, .*`spark\.jars\.ivy`"):
+        spark_config(tmp_path)
+    assert spark_config(tmp_path, extra={"spark.jars.ivy": str(tmp_path)})
