@@ -84,7 +84,17 @@ class CatalogLock:
 
         Raises:
             CatalogLockedError: The time is over; names the holder.
+            SessionError: The folder cannot be made or written.
         """
+        try:
+            self._acquire(timeout)
+        except OSError as error:
+            raise SessionError(
+                f"The catalog cannot be kept in {self.database.parent}: {error}. Let this user "
+                "write there, move away a file that stands in the way, or choose another warehouse."
+            ) from error
+
+    def _acquire(self, timeout: float | None) -> None:
         self.database.parent.mkdir(parents=True, exist_ok=True)
         wait = _Wait(self.database, timeout)
         while not self._try_lock(min(wait.remaining(), POLL_SECONDS)):

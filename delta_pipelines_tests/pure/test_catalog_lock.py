@@ -85,6 +85,36 @@ def test_the_folder_is_made_when_missing(tmp_path: Path) -> None:
     lock.release()
 
 
+@pytest.mark.parametrize("in_the_way", ["warehouse", "warehouse/_metastore"])
+def test_a_file_in_the_way_of_the_folder_is_told_with_the_ways_out(
+    tmp_path: Path, in_the_way: str
+) -> None:
+    (tmp_path / in_the_way).parent.mkdir(exist_ok=True)
+    (tmp_path / in_the_way).write_text("not a folder")
+    database = tmp_path / "warehouse" / "_metastore" / "derby"
+    with pytest.raises(SessionError, match="choose another warehouse") as caught:
+        CatalogLock(database).acquire(timeout=0)
+    assert f"cannot be kept in {database.parent}: " in str(caught.value)
+    assert not caught.value.transient
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+@pytest.mark.parametrize("step", ["_try_lock", "_write_holder"])
+def test_a_folder_that_cannot_be_written_is_named_and_the_lock_is_free(
+    database: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def read_only(*_: object) -> None:
+        raise OSError(30, "Read-only file system", str(database))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CatalogLock, step, read_only)
+        with pytest.raises(SessionError, match=r"Read-only file system.*Let this user write"):
+            CatalogLock(database).acquire(timeout=0)
+    lock = CatalogLock(database)
+    lock.acquire(timeout=0)
+    lock.release()
+
+
 def test_a_timeout_names_the_holder_and_can_be_retried(database: Path, hold: Hold) -> None:
     process = hold(HOLD, database)
     started = time.monotonic()
