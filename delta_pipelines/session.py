@@ -192,20 +192,21 @@ def _reuse(
             "it (`spark.stop()`) first, or use another process."
         )
     complete = spark_config(location, extra=requested, catalog=live.catalog)
-    differing = {
-        key: complete[key]
-        for key, value in requested.items()
-        if live.requested.get(key, live.config.get(key)) not in (value, complete[key])
-    }
-    fixed = sorted(key for key in differing if not live.spark.conf.isModifiable(key))
+    modifiable = [key for key in requested if live.spark.conf.isModifiable(key)]
+    fixed = sorted(
+        key
+        for key in requested.keys() - set(modifiable)
+        if live.requested.get(key, live.config.get(key)) not in (requested[key], complete[key])
+    )
     if fixed:
         raise SessionError(
             f"The session over {location} is live with other values of {', '.join(fixed)}, "
             "which Spark reads only at its start: stop it (`spark.stop()`) first, "
             "or leave these settings out."
         )
-    for key, value in differing.items():
-        live.spark.conf.set(key, value)
+    # Always, as an earlier call or the user may have changed them since the start.
+    for key in modifiable:
+        live.spark.conf.set(key, complete[key])
     return live.spark
 
 

@@ -147,11 +147,15 @@ def test_a_setting_of_queries_can_be_changed_later(spark: SparkSession, warehous
     key = "spark.sql.shuffle.partitions"
     before = spark.conf.get(key)
     try:
-        get_session(warehouse, config={key: "5"})
-        assert spark.conf.get(key) == "5"
-    finally:
         assert before is not None
-        spark.conf.set(key, before)
+        for asked in ("5", "6", before):  # the last as at the session's start
+            get_session(warehouse, config={key: asked})
+            assert spark.conf.get(key) == asked
+        spark.conf.set(key, "7")
+        get_session(warehouse)
+        assert spark.conf.get(key) == "7"  # nobody asked for another value
+    finally:
+        spark.conf.set(key, str(before))
 
 
 def test_one_process_has_one_warehouse_after_another_and_leaves_nothing_around(
