@@ -19,6 +19,7 @@ from platformdirs import user_cache_path
 
 from delta_pipelines.errors import SessionError
 from delta_pipelines.java import check_java, java_executable
+from delta_pipelines.spark_home import check_spark_home
 
 _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """An archive that does not fit is no reason to write into the user's terminal."""
@@ -82,14 +83,15 @@ def write_archive() -> Path:
         The archive, which replaces an older one.
 
     Raises:
-        SessionError: Java is unfit, Spark did not start, the cache folder cannot be written, or
-            Java wrote no archive.
+        SessionError: Java or SPARK_HOME is unfit, the cache folder cannot be written, Spark did
+            not start, or Java wrote no archive.
 
     Example:
         >>> write_archive().is_file()  # doctest: +SKIP
         True
     """
     check_java()
+    check_spark_home()
     path = archive_path()
     _check_writable(path.parent)
     fresh, aside = (path.with_suffix(f".{os.getpid()}{end}") for end in ("", ".old"))

@@ -26,6 +26,7 @@ from delta_pipelines.session_config import (
     spark_config,
     warehouse_location,
 )
+from delta_pipelines.spark_home import check_spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,7 +90,8 @@ def get_session(
     Raises:
         CatalogLockedError: Another process kept the catalog for the whole time; names it.
         CatalogServerError: The catalog's server is not there, or lets this user not in.
-        SessionError: Java is unfit, another session is live, or Spark did not start.
+        SessionError: Java or SPARK_HOME is unfit, the warehouse cannot be written, another session
+            is live, or Spark did not start.
 
     Example:
         >>> spark = get_session("warehouse", config={"spark.master": "local[2]"})
@@ -110,6 +112,7 @@ def get_session(
         extra = {"spark.app.name": app_name, **requested}
         complete = spark_config(warehouse, extra=extra, catalog=server)
         check_java()
+        check_spark_home()
         if server is not None:
             check_reachable(server)
         database = derby_database(complete)
