@@ -13,18 +13,18 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from delta_pipelines.errors import PipelineError
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.redaction import Redaction
+from delta_pipelines.terminal.console import console_on
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-console = Console()
-errors = Console(stderr=True)
+console = console_on()
+errors = console_on(stderr=True)
 
 target_argument = click.argument("target")
 warehouse_option = click.option(

@@ -42,7 +42,7 @@ class Progress:
         console: Where to show it.
 
     Example:
-        >>> with Progress(plan, Console()) as progress:
+        >>> with Progress(plan, console_on()) as progress:
         ...     for result in pipeline.stream(plan, spark):
         ...         progress.ended(result)
     """

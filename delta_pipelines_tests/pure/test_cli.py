@@ -208,3 +208,11 @@ def test_functions_of_a_file_with_a_dot_in_its_name_reach_spark_workers(folder: 
     sent = cloudpickle.dumps(half)
     del sys.modules[half.__module__]  # as in a worker, which has never loaded the file
     assert pickle.loads(sent)(4) == 2
+
+
+def test_names_are_whole_in_a_pipe(folder: Path) -> None:
+    name = "orders_" + "x" * 90
+    (folder / "long.py").write_text(GOOD.replace("orders", name), encoding="utf-8")
+    lines = invoke("validate", "long.py:sales").stdout.splitlines()
+    assert [f"sales.{name}", "materialized_view"] in [line.split() for line in lines]
+    assert ["sales.big_" + name, "view", f"sales.{name}"] in [line.split() for line in lines]

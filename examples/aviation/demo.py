@@ -64,7 +64,7 @@ def open_ui(port: int, console: Console) -> int:
     except KeyboardInterrupt:
         console.print("\nEnded.")
     except ServerError as error:
-        Console(stderr=True).print(f"error: {error}", style="red", markup=False)
+        Console(stderr=True, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
         return 1
     return 0
 

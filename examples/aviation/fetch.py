@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         days = land_day_files(options.landing, until=last_day_of(options.days))
         console.print(f"landed {days:>9,} day files  {REPORTS}/", soft_wrap=True)
     except FetchError as error:
-        Console(stderr=True).print(f"error: {error}", style="red", markup=False)
+        Console(stderr=True, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
         return 1
     return 0
 

@@ -1,0 +1,28 @@
+"""Where the command writes, and how wide that is."""
+
+import os
+import sys
+
+from rich.console import Console
+
+UNKNOWN_WIDTH = 500
+"""Columns where no terminal tells: names, statuses and counts of a table fit, none is cut off."""
+
+
+def console_on(*, stderr: bool = False) -> Console:
+    """A console as wide as its terminal; in a pipe or a file wide enough for every table.
+
+    On its own rich takes 80 columns there, or those of the terminal at standard input, and cuts
+    cells off. The environment variable COLUMNS wins, as everywhere.
+
+    Args:
+        stderr: Write to standard error instead of standard output.
+
+    Example:
+        >>> console_on(stderr=True).stderr
+        True
+    """
+    stream = sys.stderr if stderr else sys.stdout
+    # Not rich's `is_terminal`, which FORCE_COLOR makes true in a log as well.
+    told = "COLUMNS" in os.environ or (stream is not None and stream.isatty())
+    return Console(stderr=stderr, width=None if told else UNKNOWN_WIDTH)
