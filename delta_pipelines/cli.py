@@ -19,6 +19,7 @@ from delta_pipelines.errors import PipelineError
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.redaction import Redaction
 from delta_pipelines.terminal.console import console_on
+from delta_pipelines.worker_imports import let_workers_import
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -235,6 +236,7 @@ def load_pipeline(target: str) -> Pipeline:
         raise click.BadParameter(f"{where!r} is neither a module nor a file that ends in .py.")
     folder, name = (path.parent, path.stem) if path is not None else (Path.cwd(), where)
     sys.path.insert(0, str(folder))
+    importable = let_workers_import(folder)  # before the module, which may start Spark itself
     try:
         if path is not None and "." in name:
             module = _loaded(path)
@@ -242,6 +244,8 @@ def load_pipeline(target: str) -> Pipeline:
             module = importlib.import_module(name)
             if path is not None and Path(getattr(module, "__file__", None) or "").resolve() != path:
                 module = _loaded(path)
+            elif path is not None and not importable:
+                _send_whole(module)
     except ModuleNotFoundError as error:
         raise _not_imported(f"cannot import {where}: {error}.") from error
     except PipelineError:
@@ -291,18 +295,22 @@ class _WithoutCredentials(logging.Formatter):
 
 def _loaded(path: Path) -> ModuleType:
     """A file whose name is another module's (`calendar.py`) or no module's (`my.shop.py`)."""
-    from pyspark import cloudpickle
-
     name = f"{path.stem.replace('.', '_')}_{uuid.uuid4().hex}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise click.BadParameter(f"{path} cannot be imported.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
-    # Spark's workers cannot import it by this name, so its functions travel whole.
-    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    _send_whole(module)
     spec.loader.exec_module(module)
     return module
+
+
+def _send_whole(module: ModuleType) -> None:
+    """Let functions travel as code, where Spark's workers cannot import their module by name."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def session(warehouse: str, catalog: str | None = None) -> "SparkSession":

@@ -1,6 +1,7 @@
 """The `delta-pipelines` command, as far as it needs no Java."""
 
 import logging
+import os
 import pickle
 import sys
 from collections.abc import Iterator
@@ -30,8 +31,9 @@ BAD = GOOD + 'sales.view("wrong", "SELECT * FROM ordres")\n'
 
 
 @pytest.fixture(autouse=True)
-def _forget_modules(tmp_path: Path) -> Iterator[None]:
+def _forget_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Leave neither modules nor search paths of scratch pipelines behind."""
+    monkeypatch.setenv("PYTHONPATH", "first" + os.pathsep + "second")
     modules, paths = set(sys.modules), list(sys.path)
     yield
     sys.path[:] = paths
@@ -216,3 +218,41 @@ def test_names_are_whole_in_a_pipe(folder: Path) -> None:
     lines = invoke("validate", "long.py:sales").stdout.splitlines()
     assert [f"sales.{name}", "materialized_view"] in [line.split() for line in lines]
     assert ["sales.big_" + name, "view", f"sales.{name}"] in [line.split() for line in lines]
+
+
+def paths() -> list[str]:
+    return os.environ["PYTHONPATH"].split(os.pathsep)
+
+
+def test_spark_workers_look_first_where_the_pipelines_file_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "pipelines").mkdir()
+    text = GOOD + "import os\nsales.seen = os.environ['PYTHONPATH']\n"
+    (folder / "pipelines" / "shop_in_folder.py").write_text(text, encoding="utf-8")
+    pipelines = str(folder / "pipelines")
+    loaded = command.load_pipeline("pipelines/shop_in_folder.py:sales")
+    assert paths() == [pipelines, "first", "second"]
+    # A module may start Spark while it is imported.
+    assert vars(loaded)["seen"].startswith(pipelines + os.pathsep)
+    command.load_pipeline("pipelines/shop_in_folder.py:sales")
+    assert paths() == [pipelines, "first", "second"]
+    monkeypatch.delenv("PYTHONPATH")
+    command.load_pipeline("scratch_package.definitions:sales")
+    assert paths() == [str(folder)]
+
+
+@pytest.mark.parametrize("beside", ["calendar.py", "types/__init__.py"])
+def test_a_module_beside_it_hides_none_of_pythons_own_from_spark_workers(
+    folder: Path, beside: str
+) -> None:
+    (folder / "pipelines" / beside).parent.mkdir(parents=True)
+    (folder / "pipelines" / beside).touch()
+    text = GOOD + "def half(n): return n / 2\nsales.half = half\n"
+    (folder / "pipelines" / "shop_beside.py").write_text(text, encoding="utf-8")
+    half = vars(command.load_pipeline("pipelines/shop_beside.py:sales"))["half"]
+    assert paths() == ["first", "second"]
+    sent = cloudpickle.dumps(half)
+    del sys.modules["shop_beside"]  # as in a worker, which cannot import it
+    sys.path.remove(str(folder / "pipelines"))
+    assert pickle.loads(sent)(4) == 2

@@ -1,5 +1,6 @@
 """Maintenance on real tables: fewer files, the same rows, and nothing that is refreshed for it."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -233,6 +234,7 @@ def test_a_command_that_fails_is_told_in_a_sentence(spark, schema, warehouse):
 
 def test_the_command_tells_each_table_and_what_failed(spark, schema, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     monkeypatch.setattr(command, "session", lambda *where: spark)
     (tmp_path / "kept_by_command.py").write_text(
         f'import delta_pipelines as dp\nshop = dp.Pipeline("shop", schema="{schema}")\n'
@@ -256,6 +258,7 @@ def test_the_command_tells_each_table_and_what_failed(spark, schema, tmp_path, m
 
 def test_a_wrong_name_is_told_before_spark_starts(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     monkeypatch.setattr(command, "session", lambda *where: pytest.fail("Spark starts"))
     (tmp_path / "kept_by_nobody.py").write_text(
         'import delta_pipelines as dp\nshop = dp.Pipeline("shop", schema="s")\n'

@@ -1,0 +1,43 @@
+"""The `delta-pipelines` command as users start it, with a Spark of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SHOP = """
+from pyspark.sql.functions import udf
+
+import delta_pipelines as dp
+from prices import doubled
+
+shop = dp.Pipeline("shop", schema="shop")
+
+
+def price(n):
+    return doubled(n) + 1
+
+
+@shop.materialized_view
+def orders(spark):
+    return spark.range(0, 3, 1, 1).select(udf(price, "long")("id").alias("n"))
+"""
+
+
+def test_functions_of_a_file_in_a_folder_run_on_sparks_workers_with_the_files_beside_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "my pipelines").mkdir()
+    (tmp_path / "my pipelines" / "shop.py").write_text(SHOP)
+    (tmp_path / "my pipelines" / "prices.py").write_text("def doubled(n):\n    return n * 2\n")
+    main = "from delta_pipelines.cli import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", main, "run", "my pipelines/shop.py:shop"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "completed  shop.orders" in ended.stdout
