@@ -18,6 +18,7 @@ from pathlib import PurePath
 from typing import Any
 
 from delta_pipelines.body_imports import imported_code
+from delta_pipelines.code_text import code_text, names_used
 from delta_pipelines.own_code import OwnCode
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...))
@@ -81,22 +82,6 @@ def reached_code(function: object) -> ReachedCode:
         own = code_text(code) if isinstance(code, types.CodeType) else ""
         return ReachedCode(f"untold {type(error).__name__} {own}", (name,))
     return ReachedCode(text, tuple(dict.fromkeys(reader.unseen)))
-
-
-def code_text(code: types.CodeType, doc: str | None = None) -> str:
-    """What compiled code does; the same in every process, so without addresses and line numbers."""
-    constants = [_constant(c) for c in code.co_consts if doc is None or c != doc]
-    return f"{code.co_code.hex()} {constants} {code.co_names}"
-
-
-def _constant(constant: object) -> str:
-    if isinstance(constant, types.CodeType):
-        return code_text(constant)
-    if isinstance(constant, frozenset):
-        return repr(sorted(map(repr, constant)))
-    if isinstance(constant, tuple):
-        return repr([_constant(item) for item in constant])
-    return repr(constant)
 
 
 class _Reader:
@@ -176,7 +161,7 @@ class _Reader:
         return f"function {parts}"
 
     def _globals(self, code: types.CodeType, scope: Mapping[str, Any]) -> Iterator[str]:
-        names = list(dict.fromkeys(_names(code)))
+        names = list(dict.fromkeys(names_used(code)))
         for name in names:
             if name in scope:
                 yield f"{name}={self.told(scope[name], name)}"
@@ -228,10 +213,3 @@ def _content(cell: types.CellType) -> object:
 
 def _is_slot(value: object) -> bool:
     return isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType))
-
-
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)

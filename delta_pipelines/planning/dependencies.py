@@ -7,8 +7,9 @@ from typing import Any
 
 from delta_pipelines.identifiers import SESSION_CATALOG
 
-FORMAT = 1
-"""Of the recorded value; another one is not comparable, so the dataset is refreshed once."""
+FORMAT = 2
+"""Of the recorded value and of how its hashes are made; another one is not comparable, so the
+dataset is refreshed once."""
 
 
 @dataclass(frozen=True)
