@@ -2,7 +2,7 @@
 
 import dis
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType
 
 _FLAGS = (
@@ -32,7 +32,12 @@ def code_text(code: CodeType, doc: str | None = None) -> str:
     # Python 3.10 keeps its handlers of exceptions among the instructions.
     handlers = getattr(code, "co_exceptiontable", b"").hex()
     shape = f"{counts} {code.co_flags & _KEPT_FLAGS} {handlers}"
-    return f"{code.co_code.hex()} {shape} {constants} {names}"
+    return f"{code.co_code.hex()} {shape} {listed(constants)} {names}"
+
+
+def listed(texts: Iterable[str]) -> str:
+    """Texts in a row. Their `repr` would double every backslash at every level of nesting."""
+    return f"[{', '.join(texts)}]"
 
 
 def names_used(code: CodeType) -> Iterator[str]:
@@ -47,9 +52,9 @@ def _constant(constant: object) -> str:
     if isinstance(constant, CodeType):
         return code_text(constant)
     if isinstance(constant, frozenset):
-        return repr(sorted(map(repr, constant)))
+        return f"set {listed(sorted(map(repr, constant)))}"
     if isinstance(constant, tuple):
-        return repr([_constant(item) for item in constant])
+        return listed(map(_constant, constant))
     return repr(constant)
 
 

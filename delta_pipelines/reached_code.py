@@ -18,7 +18,7 @@ from pathlib import PurePath
 from typing import Any
 
 from delta_pipelines.body_imports import imported_code
-from delta_pipelines.code_text import code_text, names_used
+from delta_pipelines.code_text import code_text, listed, names_used
 from delta_pipelines.own_code import OwnCode
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...))
@@ -136,10 +136,10 @@ class _Reader:
             return f"{type(value).__name__} of {len(value)}"
         if isinstance(value, Mapping):
             pairs = [f"{self.told(k, name)}: {self.told(v, name)}" for k, v in value.items()]
-            return f"{type(value).__name__} {pairs}"
+            return f"{type(value).__name__} {listed(pairs)}"
         told = [self.told(item, name) for item in value]
         ordered = sorted(told) if isinstance(value, (set, frozenset)) else told
-        return f"{type(value).__name__} {ordered}"
+        return f"{type(value).__name__} {listed(ordered)}"
 
     def _all(self, name: str, **values: object) -> str:
         return " ".join(f"{key}={self.told(value, name)}" for key, value in values.items())
@@ -158,7 +158,7 @@ class _Reader:
         parts.append(self.told(function.__defaults__, "defaults"))
         parts.append(self.told(function.__kwdefaults__, "defaults"))
         parts += self._globals(code, function.__globals__)
-        return f"function {parts}"
+        return f"function {listed(parts)}"
 
     def _globals(self, code: types.CodeType, scope: Mapping[str, Any]) -> Iterator[str]:
         names = list(dict.fromkeys(names_used(code)))
@@ -188,7 +188,7 @@ class _Reader:
         members = {n: v for n, v in vars(kind).items() if n not in _BOOKKEEPING}
         told = [f"{n}={self.told(v, n)}" for n, v in members.items() if not _is_slot(v)]
         bases = [self.told(base, base.__name__) for base in kind.__bases__]
-        return f"class {kind.__qualname__} {bases} {told}"
+        return f"class {kind.__qualname__} {listed(bases)} {listed(told)}"
 
     def _instance(self, value: Any, name: str) -> str:
         kind = type(value)

@@ -262,3 +262,10 @@ def test_code_that_cannot_be_told_counts_by_its_own_instructions(monkeypatch) ->
     one, two = (reached_code(f) for f in (lambda spark: spark.a, lambda spark: spark.b))
     assert one.unseen == two.unseen == ("<lambda>",)
     assert one.text != two.text
+
+
+def test_the_text_of_a_long_chain_of_functions_grows_with_its_length() -> None:
+    scope: dict[str, object] = {"__name__": "__main__"}
+    links = "".join(f'def f{n}(x): return f{n - 1}(x) + "it\'s"\n' for n in range(1, 60))
+    exec(f"def f0(x): return 'a\"'\n{links}", scope)
+    assert len(reached_code(scope["f59"]).text) < 60 * 400
