@@ -4,40 +4,33 @@ Code is told by what runs, its compiled form, and never by its source file: a fi
 under a running process says what the next process will do, not what this one did.
 """
 
-import datetime
-import decimal
-import functools
 import logging
-import re
 import types
-import uuid
+import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import PurePath
 from typing import Any
 
 from delta_pipelines.body_imports import imported_code
 from delta_pipelines.code_text import code_text, listed, names_used
 from delta_pipelines.own_code import OwnCode
+from delta_pipelines.value_parts import BOOKKEEPING, PLAIN, members, parts
 
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...))
-_TOLD_BY_REPR = (
-    *(datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo),
-    *(decimal.Decimal, uuid.UUID, PurePath, range, slice),
-)
-_WITHOUT_CONTENT = ("delta_pipelines", "logging", "pyspark", "threading", "_thread")
-"""Packages whose objects (sessions, loggers, locks, pipelines) decide no row by themselves."""
-_BOOKKEEPING = frozenset(
+_WITHOUT_CONTENT = frozenset(
     {
-        *("__module__", "__qualname__", "__dict__", "__weakref__", "__doc__", "__hash__"),
-        *("__firstlineno__", "__static_attributes__", "__slotnames__", "__abstractmethods__"),
-        *("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
-        "_abc_impl",
+        *("delta_pipelines", "logging", "pyspark", "threading", "typing", "typing_extensions"),
+        *("weakref", "_thread", "_weakref", "_weakrefset"),
     }
 )
+"""Packages whose objects (sessions, loggers, locks, caches) decide no row by themselves."""
+_BUILT_IN = (types.BuiltinFunctionType, types.MethodWrapperType)
+_OF_BUILT_IN = (
+    *(types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType),
+    *(types.GetSetDescriptorType, types.MemberDescriptorType),
+)
 MAX_ITEMS = 10_000
-"""A longer list or mapping is not looked into."""
+"""A longer collection is not looked into."""
 
 log = logging.getLogger(__name__)
 
@@ -81,24 +74,23 @@ def reached_code(function: object) -> ReachedCode:
         code = getattr(function, "__code__", None)
         own = code_text(code) if isinstance(code, types.CodeType) else ""
         return ReachedCode(f"untold {type(error).__name__} {own}", (name,))
-    return ReachedCode(text, tuple(dict.fromkeys(reader.unseen)))
+    return ReachedCode(text, tuple(sorted(set(reader.unseen))))
 
 
 class _Reader:
+    """Tells values by one rule: their type, then their attributes, then what they hold."""
+
     def __init__(self, own: OwnCode) -> None:
         self._own = own
         self._seen: dict[int, tuple[int, object]] = {}
         self.unseen: list[str] = []
 
     def told(self, value: Any, name: str) -> str:
-        if isinstance(value, Enum):
-            return f"{type(value).__qualname__}.{value.name}={value.value!r}"
-        if isinstance(value, _PLAIN) and type(value) in _PLAIN:
+        if type(value) in PLAIN:
             return f"{type(value).__name__} {value!r}"
-        if isinstance(value, _TOLD_BY_REPR):
-            return repr(value)
-        if isinstance(value, re.Pattern):
-            return f"pattern {value.pattern!r} {value.flags}"
+        if type(value) is tuple and all(type(item) in PLAIN for item in value):
+            # Whether two equal ones are one object is the compiler's business.
+            return f"tuple {value!r}" if len(value) <= MAX_ITEMS else self._long(value, name)
         if id(value) in self._seen:
             return f"@{self._seen[id(value)][0]}"
         # The value is kept, so that no other one gets its id.
@@ -106,43 +98,42 @@ class _Reader:
         return self._composed(value, name)
 
     def _composed(self, value: Any, name: str) -> str:
-        if isinstance(value, (list, tuple, set, frozenset, Mapping)):
+        kind = type(value)
+        if kind in (list, tuple, set, frozenset, dict):
             return self._collection(value, name)
-        if isinstance(value, functools.partial):
-            return self._all(name, partial=value.func, of=value.args, by=value.keywords)
-        if isinstance(value, (staticmethod, classmethod)):
-            return self.told(value.__func__, name)
-        if isinstance(value, property):
-            return self._all(name, get=value.fget, set=value.fset)
-        if isinstance(value, types.MethodType):
-            return self._all(name, method=value.__func__, of=value.__self__)
-        if hasattr(value, "evalType") and hasattr(value, "func"):
+        if isinstance(getattr(value, "evalType", None), int) and hasattr(value, "func"):
             return self._udf(value, name)
-        if isinstance(value, types.FunctionType):
+        if kind is types.FunctionType:
             return self._function(value)
+        if kind is types.CodeType:
+            return f"code {code_text(value)}"
         if isinstance(value, types.ModuleType):
             return f"module {value.__name__}"
+        origin = typing.get_origin(value)
+        if origin is not None and origin is not value:
+            return f"alias {self.told((origin, *typing.get_args(value)), name)}"
         if isinstance(value, type):
             return self._class(value)
-        if hasattr(value, "__wrapped__"):
-            return self.told(value.__wrapped__, name)
-        if isinstance(value, types.BuiltinFunctionType):
-            return f"builtin {value.__module__}.{value.__qualname__}"
+        if issubclass(kind, _BUILT_IN):
+            return self._built_in(value, name)
+        if kind in _OF_BUILT_IN:
+            return f"of {value.__objclass__.__qualname__} {value.__name__}"
         return self._instance(value, name)
 
     def _collection(self, value: Any, name: str) -> str:
+        kind = type(value).__name__
         if len(value) > MAX_ITEMS:
-            self.unseen.append(name)
-            return f"{type(value).__name__} of {len(value)}"
-        if isinstance(value, Mapping):
+            return self._long(value, name)
+        if isinstance(value, dict):
             pairs = [f"{self.told(k, name)}: {self.told(v, name)}" for k, v in value.items()]
-            return f"{type(value).__name__} {listed(pairs)}"
-        told = [self.told(item, name) for item in value]
-        ordered = sorted(told) if isinstance(value, (set, frozenset)) else told
-        return f"{type(value).__name__} {listed(ordered)}"
+            return f"{kind} {listed(pairs)}"
+        if isinstance(value, (list, tuple)):
+            return f"{kind} {listed(self.told(item, name) for item in value)}"
+        return f"{kind} {listed(sorted(self.told(item, name) for item in value))}"
 
-    def _all(self, name: str, **values: object) -> str:
-        return " ".join(f"{key}={self.told(value, name)}" for key, value in values.items())
+    def _long(self, value: Any, name: str) -> str:
+        self.unseen.append(name)
+        return f"{type(value).__name__} of {len(value)}"
 
     def _udf(self, udf: Any, name: str) -> str:
         kind = f"udf {udf.evalType} {getattr(udf, 'deterministic', None)}"
@@ -153,12 +144,14 @@ class _Reader:
             return f"library {function.__module__}.{function.__qualname__}"
         code = function.__code__
         cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
-        parts = [code_text(code, function.__doc__)]
-        parts += [f"{n}={self.told(_content(cell), n)}" for n, cell in cells]
-        parts.append(self.told(function.__defaults__, "defaults"))
-        parts.append(self.told(function.__kwdefaults__, "defaults"))
-        parts += self._globals(code, function.__globals__)
-        return f"function {listed(parts)}"
+        told = [code_text(code, function.__doc__)]
+        told += [f"{n}={self.told(_content(cell), n)}" for n, cell in cells]
+        told.append(self.told(function.__defaults__, "defaults"))
+        told.append(self.told(function.__kwdefaults__, "defaults"))
+        attributes = {n: v for n, v in vars(function).items() if n not in BOOKKEEPING}
+        told += [f".{n}={self.told(v, n)}" for n, v in attributes.items()]
+        told += self._globals(code, function.__globals__)
+        return f"function {listed(told)}"
 
     def _globals(self, code: types.CodeType, scope: Mapping[str, Any]) -> Iterator[str]:
         names = list(dict.fromkeys(names_used(code)))
@@ -185,23 +178,37 @@ class _Reader:
     def _class(self, kind: type) -> str:
         if not self._own.has(kind.__module__, None):
             return f"library {kind.__module__}.{kind.__qualname__}"
-        members = {n: v for n, v in vars(kind).items() if n not in _BOOKKEEPING}
-        told = [f"{n}={self.told(v, n)}" for n, v in members.items() if not _is_slot(v)]
+        maker = self.told(type(kind), kind.__name__)
         bases = [self.told(base, base.__name__) for base in kind.__bases__]
-        return f"class {kind.__qualname__} {listed(bases)} {listed(told)}"
+        told = [f"{n}={self.told(v, n)}" for n, v in members(kind).items()]
+        if issubclass(kind, Enum):
+            told += [f"{n}={self.told(v, n)}" for n, v in kind.__members__.items()]
+        return f"class {kind.__qualname__} {maker} {listed(bases)} {listed(told)}"
+
+    def _built_in(self, value: Any, name: str) -> str:
+        """A built-in, and what it is bound to: `re.compile("x").match`, `{1: 2}.get`."""
+        of = value.__self__
+        bound = "" if isinstance(of, types.ModuleType) else self.told(of, name)
+        return f"builtin {getattr(value, '__module__', None)}.{value.__qualname__} {bound}"
 
     def _instance(self, value: Any, name: str) -> str:
         kind = type(value)
-        if kind.__module__.startswith("pyspark.sql.types"):
+        package = (kind.__module__ or "").split(".")[0]
+        own = package not in _WITHOUT_CONTENT and self._own.has(kind.__module__, None)
+        if not own and kind.__module__.startswith("pyspark.sql.types") and hasattr(value, "json"):
             return f"type {value.json()}"
-        if self._own.has(kind.__module__, None):
-            slots = [s for base in kind.__mro__ for s in getattr(base, "__slots__", ())]
-            state = {s: getattr(value, s) for s in slots if s != "__dict__" and hasattr(value, s)}
-            state |= getattr(value, "__dict__", {})
-            return f"{self.told(kind, name)} {self.told(state, name)}"
-        if kind.__module__.split(".")[0] not in _WITHOUT_CONTENT:
+        told = self.told(kind, name)
+        consists = parts(value, own=own)
+        if not own and not consists.known and hasattr(value, "__wrapped__"):
+            if package != "functools":
+                # Python's own add a cache; what another wrapper adds is unknown.
+                self.unseen.append(name)
+            return f"{told} {self.told(value.__wrapped__, name)}"
+        if not consists.known and package not in _WITHOUT_CONTENT:
             self.unseen.append(name)
-        return f"a {kind.__module__}.{kind.__qualname__}"
+        if consists.attributes:
+            told += f" {self.told(dict(consists.attributes), name)}"
+        return f"{told} {self.told(consists.held, name)}"
 
 
 def _content(cell: types.CellType) -> object:
@@ -209,7 +216,3 @@ def _content(cell: types.CellType) -> object:
         return cell.cell_contents
     except ValueError:
         return None
-
-
-def _is_slot(value: object) -> bool:
-    return isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType))
