@@ -31,6 +31,8 @@ _OF_BUILT_IN = (
 )
 MAX_ITEMS = 10_000
 """A longer collection is not looked into."""
+MAX_REPEATED = 100_000
+"""So many values are told once more where elements of sets share them."""
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +85,7 @@ class _Reader:
     def __init__(self, own: OwnCode) -> None:
         self._own = own
         self._seen: dict[int, tuple[int, object]] = {}
+        self._repeated = 0
         self.unseen: list[str] = []
 
     def told(self, value: Any, name: str) -> str:
@@ -129,7 +132,24 @@ class _Reader:
             return f"{kind} {listed(pairs)}"
         if isinstance(value, (list, tuple)):
             return f"{kind} {listed(self.told(item, name) for item in value)}"
-        return f"{kind} {listed(sorted(self.told(item, name) for item in value))}"
+        # The order of a set differs between processes, and what is told first is told in full. So
+        # elements refer to what was told before the set, and not to each other.
+        kinds = {type(item) for item in value} - {*PLAIN}
+        ordered = sorted(kinds, key=lambda k: (k.__module__, k.__qualname__))
+        shared = [self.told(k, name) for k in ordered]
+        alone = sorted(self._alone(item, name) for item in value)
+        return f"{kind} {listed(shared)} {listed(alone)}"
+
+    def _alone(self, item: object, name: str) -> str:
+        if self._repeated > MAX_REPEATED:
+            self.unseen.append(name)
+            return "one of many"
+        mark = len(self._seen)
+        text = self.told(item, name)
+        while len(self._seen) > mark:
+            self._seen.popitem()
+            self._repeated += 1
+        return text
 
     def _long(self, value: Any, name: str) -> str:
         self.unseen.append(name)

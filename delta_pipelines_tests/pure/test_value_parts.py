@@ -1,6 +1,8 @@
 """Values that code reaches are told by their type, their attributes and what they hold."""
 
+import subprocess
 import sys
+import time
 import types
 
 import pytest
@@ -275,3 +277,60 @@ def test_nothing_of_a_user_is_called() -> None:
 
     taken = parts(Sly(a=1), own=True)
     assert (taken.held, taken.known) == (({"a": 1},), True)
+
+
+SETS = """
+import sys, types
+module = types.ModuleType("own_values")
+sys.modules["own_values"] = module
+exec(compile({source!r}, "own_values.py", "exec", dont_inherit=True), vars(module))
+from delta_pipelines.reached_code import reached_code
+code = reached_code(module.f)
+assert code.unseen == () and "0x" not in code.text, code
+sys.stdout.write(code.text)
+"""
+IN_SETS = """
+SHARED = ["one", "list"]
+class Unit:
+    def __init__(self, name): self.name, self.shared = name, SHARED
+    def __eq__(self, other): return type(self) is type(other) and self.name == other.name
+    def __hash__(self): return hash(self.name)
+class Kind(enum.Enum):
+    A = Unit("a")
+    B = Unit("b")
+@dataclass(frozen=True)
+class Pair:
+    a: str
+    b: frozenset
+X = frozenset({Pair(n, frozenset({Unit(n), Unit("z"), Kind.A, Kind.B, n})) for n in "abc"})
+Y = {Unit("q"), Unit("r"), Pair("s", frozenset())}
+def f(n): return n in X and n in {"k", "l", "m"} and SHARED and n in Y
+"""
+
+
+def test_the_order_of_a_set_does_not_show_in_any_process() -> None:
+    def run(seed: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", SETS.format(source=IMPORTS + IN_SETS)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
+
+    assert len({run(seed) for seed in "1234"}) == 1
+
+
+def test_sets_that_share_much_are_told_in_time(monkeypatch) -> None:
+    source = """
+class Node:
+    def __init__(self, below): self.below = below
+X = Node(frozenset())
+for _ in range(40):
+    X = Node(frozenset({Node(X), Node(X)}))
+def f(n): return X
+"""
+    started = time.process_time()
+    code = reached(source, monkeypatch)
+    assert code.unseen == ("X",)
+    assert time.process_time() - started < 20
