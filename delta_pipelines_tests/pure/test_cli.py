@@ -13,6 +13,7 @@ from pyspark import cloudpickle
 
 from delta_pipelines import cli as command
 from delta_pipelines.errors import PipelineError
+from delta_pipelines.terminal.console import console_on
 
 GOOD = """
 import delta_pipelines as dp
@@ -212,7 +213,9 @@ def test_functions_of_a_file_with_a_dot_in_its_name_reach_spark_workers(folder: 
     assert pickle.loads(sent)(4) == 2
 
 
-def test_names_are_whole_in_a_pipe(folder: Path) -> None:
+def test_names_are_whole_in_a_pipe(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # the suite's own workers may have it
+    monkeypatch.setattr(command, "console", console_on())
     name = "orders_" + "x" * 90
     (folder / "long.py").write_text(GOOD.replace("orders", name), encoding="utf-8")
     lines = invoke("validate", "long.py:sales").stdout.splitlines()
