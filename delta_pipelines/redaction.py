@@ -39,8 +39,14 @@ _NAME = re.compile(_NAMES, re.IGNORECASE)
 _CREDENTIAL_NAME = re.compile(rf"(?:^|[._-])(?:\w*(?:{_NAMES}))$", re.IGNORECASE)
 _FOLDERS = ("PWD", "OLDPWD")
 """Environment variables of every shell that only sound like passwords."""
-_PLAIN = re.compile(r"true|false|none|null|[\d.]+\w?|[\w.$]+\.[A-Z]\w+", re.IGNORECASE)
-"""Switches, counts, durations and names of classes, whatever their setting is called."""
+_SWITCH = re.compile(r"true|false|none|null", re.IGNORECASE)
+_NUMBER = re.compile(r"[\d.]+\w?")
+MIN_NUMBER_LENGTH = 8
+"""A shorter number is no known secret, or every such count in a log would be hidden; and a longer
+one is known only where its setting ends in a credential's name, so that limits stay readable."""
+_PACKAGES = r"[a-z]{2,}(?:\.[a-z][a-z\d_]{0,40})+"
+_CLASS = re.compile(_PACKAGES + r"\.(?!(?:\D*\d){3})[A-Z][A-Za-z\d]{1,80}(?:\$\w{1,80})?")
+"""A class of Java's, `org.acme.TokenStore`; a token in two or three parts has another look."""
 
 # Every repetition is bounded: an error may quote megabytes, and a pattern must not go quadratic.
 _ADDRESS = re.compile(
@@ -84,8 +90,23 @@ def is_credential(name: str, value: str) -> bool:
         >>> is_credential("jdbc.password", "hunter22"), is_credential("tokenizer", "bpe")
         (True, False)
     """
-    named = _CREDENTIAL_NAME.search(name) is not None and not _PLAIN.fullmatch(value)
+    # Refusing hides nothing else, so a number need not be as long as one that is redacted.
+    number = _NUMBER.fullmatch(value) and not (value.isdigit() and len(value) >= MIN_SECRET_LENGTH)
+    plain = number or _is_switch_or_class(value)
+    named = _CREDENTIAL_NAME.search(name) is not None and not plain
     return bool(value) and (named or _ADDRESS.sub("", value) != value)
+
+
+def _is_switch_or_class(value: str) -> bool:
+    return bool(_SWITCH.fullmatch(value) or _CLASS.fullmatch(value))
+
+
+def _is_known(name: str, value: str) -> bool:
+    """True when the value of a setting that may hold a credential is one wherever it stands."""
+    if len(value) < MIN_SECRET_LENGTH or _is_switch_or_class(value):
+        return False
+    long_enough = len(value) >= MIN_NUMBER_LENGTH and _CREDENTIAL_NAME.search(name) is not None
+    return long_enough or not _NUMBER.fullmatch(value)
 
 
 @dataclass(frozen=True)
@@ -119,8 +140,8 @@ class Redaction:
 
     def knowing(self, *settings: Mapping[str, str]) -> "Redaction":
         """Know the credentials of further settings too."""
-        found = {v for named in settings for k, v in named.items() if self.sensitive(k) and v}
-        found = {v for v in found if len(v) >= MIN_SECRET_LENGTH and not _PLAIN.fullmatch(v)}
+        named = ((k, v) for some in settings for k, v in some.items() if self.sensitive(k))
+        found = {value for name, value in named if _is_known(name, value)}
         return Redaction(self.secrets | found, self.names)
 
     def sensitive(self, name: str) -> bool:

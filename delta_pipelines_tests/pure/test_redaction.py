@@ -71,7 +71,29 @@ def test_the_value_of_a_secret_setting_is_taken_out_wherever_it_stands(secret, a
 
 def test_switches_durations_and_classes_are_no_credentials():
     values = {"a.token.ttl": "86400s", "a.token.on": "true", "a.token.store": "org.acme.Store"}
+    values |= {"b.token.store": "org.acme.s3a.OAuth2Store$Inner", "b.token.maxBytes": "134217728"}
+    values |= {"b.password": "123456"}
     assert Redaction.of(values).secrets == frozenset()
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "hvs.CAESIJkq0",
+        "SG.x9Kd.Y2ab",
+        "ya29.a0AfB.Xyz12",
+        "eyJhbGci.eyJzdWIi.SflKxwRJ",
+        "my.password1",
+        "My.Pass.Word",
+        "acme.Secret",
+        "ab.cd.E1f2g3h4",
+        "20240131",
+    ],
+)
+def test_a_dotted_token_and_a_long_number_are_known_and_refused(secret):
+    known = Redaction.of({"acme.token": secret})
+    assert known.text(f"it is {secret}.") == "it is ***."
+    assert is_credential("acme.token", secret)
 
 
 def test_the_working_directory_is_no_password():
@@ -116,6 +138,9 @@ def test_a_cause_without_credentials_stays_the_cause():
         ("aws.secretKey", SECRET, True),
         ("acme.api_token", SECRET, True),
         ("origin", f"jdbc:postgresql://u:{SECRET}@h/x", True),
+        ("jdbc.password", "123456", True),
+        ("acme.token", "3600s", False),
+        ("acme.token", "org.acme.Store", False),
         ("tokenizer", "bpe", False),
         ("password.policy", "strict", False),
         ("contains.secret", "false", False),
