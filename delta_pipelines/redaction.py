@@ -6,6 +6,7 @@ whatever stands behind such a name in the text itself (`password=...`, `"token":
 that came from nowhere of that sort and that a user's own code prints cannot be recognised.
 """
 
+import json
 import re
 import traceback
 from collections.abc import Iterable, Mapping
@@ -54,13 +55,28 @@ _ADDRESS = re.compile(
 )
 _ORACLE = re.compile(r"(\bjdbc:oracle:\w+:)[^\s@'\"/]{1,100}/[^\s@'\"]{1,200}@", re.I)
 _WORD = rf"(?<![\w.-])[\w.-]{{0,80}}(?:{_NAMES}|\bsig)[\w.-]{{0,60}}"
-_QUOTED = re.compile(
-    rf"({_WORD}['\"`]?\s{{0,9}}(?:=>|[=:])\s{{0,9}}[rbf]?)(['\"])(?!\2)(.{{1,999}}?)\2", re.I
+# What opens a text: behind a name, as the value of a call's second argument, in a list of options.
+_OPENED = (
+    rf"{_WORD}(?:\\{{0,3}}['\"`])?\s{{0,9}}(?:=>|[=:])\s{{0,9}}[rbfu]{{0,2}}",
+    rf"\(\s{{0,99}}['\"]{_WORD}['\"]\s{{0,9}},\s{{0,99}}[rbfu]{{0,2}}",
+    rf"[(,]\s{{0,99}}['\"`]?{_WORD}['\"`]?\s{{1,9}}",
 )
-_CALL = re.compile(
-    rf"(\(\s{{0,99}}['\"]{_WORD}['\"]\s{{0,9}},\s{{0,99}}[rbf]?)(['\"])(?!\2)(.{{1,999}}?)\2", re.I
-)
+# A text may be cut off before it ends. Its content takes all there is, so nothing is read twice.
+_TRIPLE = [re.compile(rf"({o})(\"\"\"|''')(.*?)(?:\2|\Z)", re.I | re.S) for o in _OPENED]
+_CONTENT = r"(?:\2\2|(?!\2)(?:\\.|[^\\\n]))+"
+_QUOTED = [re.compile(rf"({o})(\\{{0,3}}['\"])(?!\2){_CONTENT}(?:\2)?", re.I) for o in _OPENED]
 _BARE = re.compile(rf"({_WORD}\s{{0,9}}=\s{{0,9}})(?![=>\s'\"])[^\s&;,)'\"\]}}]+", re.I)
+_TYPES = (
+    r"str(?:ing)?|int(?:eger)?|bigint|long|smallint|short|tinyint|byte|float|double|decimal"
+    r"|bool(?:ean)?|binary|bytes|date|timestamp\w*|array|map|struct|variant|char|varchar|object"
+    r"|any|optional|true|false|none|null"
+)
+_TOLD = re.compile(
+    rf"((?<![\w.-])[\w.-]{{0,80}}(?:{_NAMES})[ \t]{{0,9}}:[ \t]{{0,9}})"
+    rf"(?!(?:{_TYPES})\b|\d{{1,5}}\b|//|\*\*\*)[^\s:=>\\'\"&;,)\]}}][^\s&;,)'\"\]}}]*",
+    re.I,
+)
+"""A header or a line of YAML; what follows may also be a column's type or a count."""
 _BEARER = re.compile(r"(\b(?:Bearer|Basic)\s+)(?=\S{0,200}\d)[\w.~+/=-]{12,}")
 
 T = TypeVar("T")
@@ -152,14 +168,14 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """The text without credentials."""
-        return _BARE.sub(rf"\1{REDACTED}", self.code(text))
+        return _TOLD.sub(rf"\1{REDACTED}", _BARE.sub(rf"\1{REDACTED}", self.code(text)))
 
     def code(self, code: str) -> str:
         """Source code without credentials that stand in it as literals; its names stay."""
         if self._known is not None:
             code = self._known.sub(REDACTED, code)
         code = _ORACLE.sub(rf"\1{REDACTED}@", _ADDRESS.sub(rf"\1{REDACTED}@", code))
-        for literal in (_QUOTED, _CALL):
+        for literal in (*_TRIPLE, *_QUOTED):
             code = literal.sub(rf"\1\2{REDACTED}\2", code)
         return _BEARER.sub(rf"\1{REDACTED}", code)
 
@@ -244,5 +260,7 @@ class Redaction:
 
 
 def _written(secret: str) -> Iterable[str]:
-    """A value as it is, in an address, and in a Python or JSON text."""
-    return {secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1]}
+    """A value as it is, in an address, and in a Python, JSON or SQL text."""
+    addresses = {quote(secret, safe=""), quote_plus(secret)}
+    literals = {repr(secret)[1:-1], json.dumps(secret)[1:-1], secret.replace("'", "''")}
+    return {secret} | addresses | literals

@@ -35,6 +35,17 @@ SECRET = "kanari-5e7"
         "password => '{}'",
         "Authorization: Bearer {}0123456789",
         "connect(token={}) failed",
+        r"{{'password': 'x\'{}', 'user': 'ann'}}",
+        r"{{\"password\": \"{}\", \"user\": \"ann\"}}",
+        "password => 'x''{}'",
+        'password="""a\n{}"""',
+        ".option('password', '''{}''')",
+        'private_key="' + "MIIE" * 500 + '{}"',
+        "password = '{} was cut o",
+        "OPTIONS (url 'x', password '{}')",
+        "password: {}",
+        "{{x-api-key: {}, accept: all}}",
+        "user: ann\n  db.password:{}\n",
     ],
 )
 def test_a_credential_behind_its_name_or_in_an_address_is_taken_out(text):
@@ -53,6 +64,10 @@ def test_a_credential_behind_its_name_or_in_an_address_is_taken_out(text):
         "Invalid expression / Unexpected token. Line 1, Col: 8.",
         "def f(token: str, password: str | None = None) -> DataFrame:",
         "file:/data/warehouse/a.db/t",
+        " |-- token: string (nullable = true)",
+        "struct<token:string,n:int>, tokenizer: bpe, tokens: 512, token: 3",
+        "WHERE password = '' AND n = 1",
+        'password="", user="ann"',
         "SELECT token, count(*) FROM t GROUP BY token",
     ],
 )
@@ -108,7 +123,15 @@ def test_the_sessions_own_redaction_pattern_counts():
 
 def test_long_texts_take_no_long_time():
     started = time.process_time()
-    for text in ("x" * 200_000, "password" * 25_000, "a:" * 100_000, "a://b:" * 10_000):
+    texts = ["x" * 200_000, "password" * 25_000, "a:" * 100_000, "a://b:" * 10_000]
+    texts += ["password='" * 20_000, 'password="""' * 15_000, r"password='\\" * 20_000]
+    texts += [
+        "(" * 200_000,
+        "(password " * 20_000,
+        "password:" * 20_000,
+        "password=" + "'" * 200_000,
+    ]
+    for text in texts:
         Redaction().text(text)
     assert time.process_time() - started < 5
 
