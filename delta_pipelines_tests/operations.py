@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 import delta_pipelines as dp
-from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, EPOCH_KEY
+from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, EPOCH_KEY, REPLACED_KEY
 from delta_pipelines_tests.pipelines import (
     Feed,
     Seen,
@@ -112,10 +112,11 @@ def difference(source: DataFrame, found: Seen) -> Any:
 
 
 def comparable(look: Seen | None) -> Seen | None:
-    """What a rerun and a clean run have in common: all but generated ids and counts of epochs."""
+    """What a rerun and a clean run have in common: all but generated ids and times."""
     if look is None:
         return None
-    properties = {key: value for key, value in look.properties.items() if key != EPOCH_KEY}
+    generated = (EPOCH_KEY, REPLACED_KEY)
+    properties = {key: value for key, value in look.properties.items() if key not in generated}
     if CHECKPOINTS_KEY in properties:
         flows: Mapping[str, Any] = json.loads(properties[CHECKPOINTS_KEY])
         properties[CHECKPOINTS_KEY] = ", ".join(sorted(flows))
