@@ -6,7 +6,7 @@ import pytest
 from delta_pipelines.dagster import delta_pipeline_assets
 from delta_pipelines.dagster.carried_over import unfinished
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.execution import MAX_ATTEMPTS
+from delta_pipelines.flows.retrying import MAX_ATTEMPTS
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.steps import Step, observing
 from delta_pipelines_tests.dagster.running import Repeatable, materialize
