@@ -123,6 +123,8 @@ class DatasetManager:
         with active(session), explained(table.name):
             ensure_schema(session, table.identifier)
             rows = context.rows(session, flow)
+            # Before the rows are read: what changes meanwhile is to count as changed next time.
+            context.dependencies(flow)
             transaction = begin(session, table.identifier)
             definition = planned.definition
             if definition is None:
@@ -250,7 +252,6 @@ class DatasetManager:
         planned = context.planned(table.identifier)
         if planned.definition is not None:
             transaction.define(planned.definition)
-        context.dependencies(flow)  # told before the rows are read, and not after
         watch = Watch(rows, flow.declaration.expectations)
         transaction.replace(watch.rows)
         expectations = watch.results(table.name)

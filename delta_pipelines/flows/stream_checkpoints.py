@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.folders import delete_folder
-from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.progress import read_progress
+from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
@@ -51,17 +51,16 @@ def check_not_behind(
         )
 
 
-def delete_old_checkpoints(spark: "SparkSession", table: Table, plan: Plan) -> None:
+def delete_old_checkpoints(spark: "SparkSession", state: TableState, plan: Plan) -> None:
     """Delete checkpoints that were replaced longer ago than the retention.
 
     Only for who holds the table's lease.
 
     Args:
         spark: The session.
-        table: The table.
+        state: The table.
         plan: The run's plan: storage root and retention.
     """
-    state = load_table(spark, table.identifier)
     for path in old_checkpoints(spark, state, plan.storage, plan.checkpoint_retention_days):
         delete_folder(spark, path)
 

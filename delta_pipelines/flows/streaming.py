@@ -18,12 +18,13 @@ from delta_pipelines.delta.streams import (
     quiet_callbacks,
     stream_failure,
 )
-from delta_pipelines.delta.table import Commit
+from delta_pipelines.delta.table import Commit, TableState
 from delta_pipelines.delta.transaction import Transaction, begin
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.facts import table_facts
 from delta_pipelines.flows.outcome import Outcome
+from delta_pipelines.flows.results import TableFacts
 from delta_pipelines.flows.stream_checkpoints import (
     check_not_behind,
     delete_old_checkpoints,
@@ -110,8 +111,9 @@ class StreamRun:
         commit = self._define(transaction, decision)
         for flow in self._flows:
             self._stream(flow, commit.table_id)
-        delete_old_checkpoints(self._spark, self._table, self._context.plan)
-        return self._outcome(commit)
+        state, facts = table_facts(self._spark, self._table.identifier)
+        delete_old_checkpoints(self._spark, state, self._context.plan)
+        return self._outcome(state, facts)
 
     def _define(self, transaction: Transaction, decision: TableDecision) -> Commit:
         """Create, wipe or alter the table and name its checkpoints, in one commit."""
@@ -271,9 +273,8 @@ class StreamRun:
         if commit.changed:
             self._version = commit.version
 
-    def _outcome(self, commit: Commit) -> Outcome:
+    def _outcome(self, state: TableState, facts: TableFacts) -> Outcome:
         version = self._version
-        state, facts = table_facts(self._spark, self._table.identifier)
         self._context.versions.wrote(state)
         if version is None:
             return Outcome(

@@ -80,12 +80,11 @@ def leave_unchanged(
         return None
     planned = context.planned(table.identifier)
     flow = context.plan.graph.flow(table.identifier)
-    # Before the rows are read: what changes meanwhile is to count as changed in the next run.
-    now = context.dependencies(flow)
     if is_full_refresh or table.identifier in context.plan.blocked:
         if planned.action == "none":
             context.refreshes(table.identifier, "a full refresh was asked for")
         return None
+    now = context.dependencies(flow)
     if now is None:
         verdict = Verdict(False, "this session cannot tell what its rows depend on")
     else:

@@ -20,6 +20,7 @@ CHECKPOINTS_KEY = "delta_pipelines.checkpoints"
 REPLACED_KEY = "delta_pipelines.replaced_checkpoints"
 EPOCH_KEY = "delta_pipelines.epoch"
 MAX_REPLACED = 100
+"""How many former checkpoints a table names at most, the newest ones."""
 
 
 @dataclass(frozen=True)

@@ -558,13 +558,19 @@ def test_a_copied_table_has_its_origins_checkpoints_and_is_not_streamed_into(
     assert rows_of(spark, f"{copy}.t").count((3, "c")) == 1
 
 
-def test_a_restored_source_that_is_refreshed_fully_is_noticed(spark, schema, landing):
+def read_again(schema: str, landing: str) -> dp.Pipeline:
+    """`copying`, and a table that reads its table and leaves changes out."""
     pipeline = copying(schema, landing)
 
     @pipeline.streaming_table(inputs={"t": dp.Stream("t", skip_change_commits=True)})
     def reader(t: DataFrame) -> DataFrame:
         return t
 
+    return pipeline
+
+
+def test_a_restored_source_that_is_refreshed_fully_is_noticed(spark, schema, landing):
+    pipeline = read_again(schema, landing)
     run_well(pipeline, spark)
     before = version_of(spark, f"{schema}.t")
     run_well(pipeline, spark, full_refresh=["t", "reader"])
@@ -577,12 +583,7 @@ def test_a_restored_source_that_is_refreshed_fully_is_noticed(spark, schema, lan
 
 
 def test_a_source_wiped_by_another_run_after_the_plan_is_noticed(spark, schema, landing):
-    pipeline = copying(schema, landing)
-
-    @pipeline.streaming_table(inputs={"t": dp.Stream("t", skip_change_commits=True)})
-    def reader(t: DataFrame) -> DataFrame:
-        return t
-
+    pipeline = read_again(schema, landing)
     run_well(pipeline, spark)
     append(spark, landing, (3, "c"))
     run_well(pipeline, spark, refresh=["t"])

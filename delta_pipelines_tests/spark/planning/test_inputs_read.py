@@ -31,12 +31,17 @@ def landing(spark, schema):
     return name
 
 
-@pytest.mark.parametrize("how", ["table", "sql", "path"])
-def test_a_dataset_read_behind_the_declarations_back_is_refused(spark, schema, feed, how):
+def written(spark, schema, feed):
+    """A pipeline whose `orders` is there, and where it is stored."""
     pipeline = scratch(schema)
     mirror(pipeline, "orders", feed)
     run_well(pipeline, spark)
-    path = spark.sql(f"DESCRIBE DETAIL {schema}.orders").first()["location"]
+    return pipeline, spark.sql(f"DESCRIBE DETAIL {schema}.orders").first()["location"]
+
+
+@pytest.mark.parametrize("how", ["table", "sql", "path"])
+def test_a_dataset_read_behind_the_declarations_back_is_refused(spark, schema, feed, how):
+    pipeline, path = written(spark, schema, feed)
 
     @pipeline.materialized_view
     def sneaky(spark):
@@ -57,10 +62,7 @@ def test_a_dataset_read_behind_the_declarations_back_is_refused(spark, schema, f
 
 
 def test_a_stream_over_a_dataset_behind_the_declarations_back_is_refused(spark, schema, feed):
-    pipeline = scratch(schema)
-    mirror(pipeline, "orders", feed)
-    run_well(pipeline, spark)
-    path = spark.sql(f"DESCRIBE DETAIL {schema}.orders").first()["location"]
+    pipeline, path = written(spark, schema, feed)
 
     @pipeline.streaming_table
     def sneaky(spark):
