@@ -171,7 +171,7 @@ class _Wait:
             raise CatalogLockedError(
                 f"The catalog in {self._database} is in use by {holder()}, "
                 f"and {self._timeout:g} seconds of waiting are over: wait for that process, "
-                "end it, or allow more time with `lock_timeout`."
+                "end it, or allow more time (`lock_timeout`, `--lock-timeout`)."
             )
         if self._last_log is None or now - self._last_log >= LOG_SECONDS:
             self._last_log = now

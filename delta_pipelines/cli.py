@@ -19,6 +19,16 @@ from delta_pipelines.errors import PipelineError
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.redaction import Redaction
 from delta_pipelines.terminal.console import console_on
+from delta_pipelines.terminal.options import (
+    SessionOptions,
+    force_option,
+    full_refresh_all_option,
+    full_refresh_option,
+    lease_timeout_option,
+    refresh_option,
+    reset_checkpoint_option,
+    session_options,
+)
 from delta_pipelines.worker_imports import let_workers_import
 
 if TYPE_CHECKING:
@@ -28,36 +38,6 @@ console = console_on()
 errors = console_on(stderr=True)
 
 target_argument = click.argument("target")
-warehouse_option = click.option(
-    "--warehouse", default="./warehouse", show_default=True, help="Folder of tables and catalog."
-)
-catalog_option = click.option(
-    "--catalog",
-    envvar="DELTA_PIPELINES_CATALOG",
-    metavar="URL",
-    help="PostgreSQL database to keep the catalog in: postgresql://user@host:port/database. Leave "
-    "the password to the environment variable DELTA_PIPELINES_CATALOG_PASSWORD.",
-)
-force_option = click.option(
-    "--force", is_flag=True, help="Refresh also what has not changed since its last refresh."
-)
-full_refresh_option = click.option(
-    "--full-refresh", multiple=True, metavar="NAME", help="Wipe and compute anew; repeatable."
-)
-full_refresh_all_option = click.option(
-    "--full-refresh-all", is_flag=True, help="Refresh every selected dataset fully."
-)
-reset_checkpoint_option = click.option(
-    "--reset-checkpoint",
-    "reset_checkpoints",
-    multiple=True,
-    metavar="NAME",
-    help="Append flow, or table for all of its flows, that reads its stream from the beginning "
-    "while the rows stay; repeatable.",
-)
-refresh_option = click.option(
-    "--refresh", multiple=True, metavar="NAME", help="Only these datasets; repeatable."
-)
 
 
 @click.group()
@@ -90,8 +70,7 @@ def validate(target: str) -> None:
 
 @cli.command()
 @target_argument
-@warehouse_option
-@catalog_option
+@session_options
 @refresh_option
 @full_refresh_option
 @full_refresh_all_option
@@ -100,8 +79,7 @@ def validate(target: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(
     target: str,
-    warehouse: str,
-    catalog: str | None,
+    place: SessionOptions,
     refresh: tuple[str, ...],
     full_refresh: tuple[str, ...],
     full_refresh_all: bool,
@@ -113,7 +91,7 @@ def plan(
     from delta_pipelines.terminal.plans import plan_text
 
     made = load_pipeline(target).plan(
-        session(warehouse, catalog),
+        session(place),
         refresh=refresh or None,
         full_refresh=full_refresh,
         full_refresh_all=full_refresh_all,
@@ -130,35 +108,36 @@ def plan(
 
 @cli.command()
 @target_argument
-@warehouse_option
-@catalog_option
+@session_options
 @refresh_option
 @full_refresh_option
 @full_refresh_all_option
 @reset_checkpoint_option
 @force_option
+@lease_timeout_option
 def run(
     target: str,
-    warehouse: str,
-    catalog: str | None,
+    place: SessionOptions,
     refresh: tuple[str, ...],
     full_refresh: tuple[str, ...],
     full_refresh_all: bool,
     reset_checkpoints: tuple[str, ...],
     force: bool,
+    lease_timeout: float,
 ) -> None:
     """Plan and run, with live progress. Exits with 1 when a dataset failed or was skipped."""
     from delta_pipelines.terminal.run import run_in_terminal
 
     well = run_in_terminal(
         load_pipeline(target),
-        session(warehouse, catalog),
+        session(place),
         console,
         refresh=refresh or None,
         full_refresh=full_refresh,
         full_refresh_all=full_refresh_all,
         reset_checkpoints=reset_checkpoints,
         force=force,
+        lease_timeout=lease_timeout,
     )
     if not well:
         sys.exit(1)
@@ -167,23 +146,24 @@ def run(
 @cli.command()
 @target_argument
 @click.argument("dataset")
-@warehouse_option
-@catalog_option
+@session_options
 @click.option("--limit", default=10, show_default=True, help="How many commits.")
-def history(target: str, dataset: str, warehouse: str, catalog: str | None, limit: int) -> None:
+def history(target: str, dataset: str, place: SessionOptions, limit: int) -> None:
     """Show a table's last commits: what they did, how many rows, which run."""
     from delta_pipelines.terminal.history import history_table
 
     found = load_pipeline(target).graph().find(dataset)
-    console.print(history_table(session(warehouse, catalog), found.identifier, limit))
+    console.print(history_table(session(place), found.identifier, limit))
 
 
 @cli.command()
 @target_argument
-@warehouse_option
-@catalog_option
+@session_options
 @click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only these tables.")
-def maintain(target: str, warehouse: str, catalog: str | None, datasets: tuple[str, ...]) -> None:
+@lease_timeout_option
+def maintain(
+    target: str, place: SessionOptions, datasets: tuple[str, ...], lease_timeout: float
+) -> None:
     """Compact tables and delete old files (OPTIMIZE, VACUUM). Exits with 1 when a table failed.
 
     The table properties `pipelines.maintenance.optimize`, `.purge` and `.vacuum` say what a table
@@ -194,7 +174,7 @@ def maintain(target: str, warehouse: str, catalog: str | None, datasets: tuple[s
 
     pipeline = load_pipeline(target)
     tables = tables_to_maintain(pipeline.graph(), datasets or None)
-    maintenance = Maintenance(session(warehouse, catalog), pipeline.name, tables)
+    maintenance = Maintenance(session(place), pipeline.name, tables, lease_timeout=lease_timeout)
     known = Redaction.of(os.environ)
     well = True
     for told in maintenance.results():
@@ -313,12 +293,12 @@ def _send_whole(module: ModuleType) -> None:
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
-def session(warehouse: str, catalog: str | None = None) -> "SparkSession":
+def session(place: SessionOptions) -> "SparkSession":
     """The session on a warehouse, with a line that says so while it starts."""
     from delta_pipelines.session import get_session
 
-    with errors.status(f"starting Spark on {warehouse} ..."):
-        return get_session(warehouse, catalog=catalog)
+    with errors.status(f"starting Spark on {place.warehouse} ..."):
+        return get_session(place.warehouse, catalog=place.catalog, lock_timeout=place.lock_timeout)
 
 
 def main() -> None:

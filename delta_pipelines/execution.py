@@ -15,7 +15,8 @@ from delta_pipelines.errors import (
     as_pipeline_error,
 )
 from delta_pipelines.flows.context import UpdateContext
-from delta_pipelines.flows.lease import LEASE_TIMEOUT, lease_on
+from delta_pipelines.flows.lease import lease_on
+from delta_pipelines.flows.lease_record import LEASE_TIMEOUT
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import DatasetResult, DatasetResults, RunResult
 from delta_pipelines.flows.retrying import retrying

@@ -13,7 +13,7 @@ from delta_pipelines.dagster.guarded import guarded_session
 from delta_pipelines.dagster.session_start import start_aside
 from delta_pipelines.dagster.step import StepEvent, run_step
 from delta_pipelines.errors import SessionError
-from delta_pipelines.session import check_session, get_session
+from delta_pipelines.session import LOCK_TIMEOUT, check_session, get_session
 
 
 class DeltaPipelineResource(LazyPySparkResource):
@@ -51,6 +51,12 @@ class DeltaPipelineResource(LazyPySparkResource):
     app_name: str = Field(default="delta_pipelines", description="Name that Spark's UI shows.")
     max_concurrency: int = Field(
         default=4, gt=0, description="Datasets that one run works on at once."
+    )
+    lock_timeout: float | None = Field(
+        default=LOCK_TIMEOUT,
+        ge=0,
+        description="Seconds that a run waits at most for another process that has the embedded "
+        "catalog; 0 tries once, None waits without end.",
     )
     lease_timeout: float = Field(
         default=600.0,
@@ -137,6 +143,7 @@ class DeltaPipelineResource(LazyPySparkResource):
             catalog=self.catalog,
             app_name=self.app_name,
             config=self.flat_config,
+            lock_timeout=self.lock_timeout,
         )
 
 

@@ -22,6 +22,7 @@ from delta_pipelines.delta.lease_storage import lease_files
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.lease_record import (
     EXPIRY_SECONDS,
+    LEASE_TIMEOUT,
     LeaseRecord,
     Silence,
     is_free,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LEASE_TIMEOUT = 600.0
-"""Seconds that a dataset waits for another run by default."""
 HEARTBEAT_SECONDS = 10.0
 LOG_SECONDS = 10.0
 FIRST_LOG_SECONDS = 1.0
@@ -248,7 +247,7 @@ class _Wait:
             raise LeaseTimeoutError(
                 f"{who} works on it, and {self._timeout:g} seconds of waiting are over; nothing "
                 "was written. Run it again when that run has ended, end that run, or allow more "
-                "time with `lease_timeout`.",
+                "time (`lease_timeout`, `--lease-timeout`).",
                 dataset=self._dataset,
                 transient=True,
             )

@@ -8,6 +8,8 @@ from delta_pipelines.this_process import ProcessMark
 
 EXPIRY_SECONDS = 60.0
 """How long a holder may be silent, in seconds, before another takes the lease."""
+LEASE_TIMEOUT = 600.0
+"""Seconds that a dataset waits for another run by default."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.jvm import is_classic
 from delta_pipelines.errors import SessionError
-from delta_pipelines.flows.lease import LEASE_TIMEOUT
+from delta_pipelines.flows.lease_record import LEASE_TIMEOUT
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.maintenance.result import MaintenanceResult, TableMaintenance
 from delta_pipelines.maintenance.turn import TableTurn

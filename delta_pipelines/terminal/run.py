@@ -1,11 +1,12 @@
 """Plan and run a pipeline in the terminal, with live progress."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from delta_pipelines.flows.lease_record import LEASE_TIMEOUT
 from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.planning.plan import Plan
@@ -27,6 +28,7 @@ def run_in_terminal(
     full_refresh_all: bool = False,
     reset_checkpoints: Sequence[str] = (),
     force: bool = False,
+    lease_timeout: float = LEASE_TIMEOUT,
 ) -> bool:
     """Show the plan, run it with live progress, and show what it did.
 
@@ -39,6 +41,7 @@ def run_in_terminal(
         full_refresh_all: As for `Pipeline.run`.
         reset_checkpoints: As for `Pipeline.run`.
         force: As for `Pipeline.run`.
+        lease_timeout: As for `Pipeline.run`.
 
     Returns:
         True when no dataset failed or was skipped.
@@ -52,7 +55,8 @@ def run_in_terminal(
         force=force,
     )
     console.print(plan_text(plan), soft_wrap=True)
-    results = _run(pipeline, plan, spark, console, force=force)
+    stream = pipeline.stream(plan, spark, force=force, lease_timeout=lease_timeout)
+    results = _results(stream, plan, console)
     console.print(results_table(results))
     for remark in remarks(results):
         console.print(remark, style="dim", markup=False, highlight=False, soft_wrap=True)
@@ -63,11 +67,10 @@ def run_in_terminal(
     return all(result.status in ("completed", "unchanged") for result in results)
 
 
-def _run(
-    pipeline: Pipeline, plan: Plan, spark: "SparkSession", console: Console, *, force: bool
+def _results(
+    stream: Generator[DatasetResult, None, None], plan: Plan, console: Console
 ) -> list[DatasetResult]:
     results = []
-    stream = pipeline.stream(plan, spark, force=force)
     with Progress(plan, console) as progress, closing(stream):
         for result in stream:
             progress.ended(result)

@@ -126,6 +126,7 @@ def test_a_timeout_names_the_holder_and_can_be_retried(database: Path, hold: Hol
     assert f"process {process.pid} (python)" in str(caught.value)
     assert ", since 20" in str(caught.value)
     assert str(database) in str(caught.value)
+    assert "(`lock_timeout`, `--lock-timeout`)" in str(caught.value)
 
 
 def test_a_waiting_process_gets_the_lock_when_the_holder_ends(database: Path, hold: Hold) -> None:

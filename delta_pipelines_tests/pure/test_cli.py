@@ -4,15 +4,20 @@ import logging
 import os
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
 from pyspark import cloudpickle
 
 from delta_pipelines import cli as command
-from delta_pipelines.errors import PipelineError
+from delta_pipelines.errors import PipelineError, SessionError
+from delta_pipelines.named import NamedSequence
+from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.planning.plan import Plan
 from delta_pipelines.terminal.console import console_on
 
 GOOD = """
@@ -138,6 +143,86 @@ def test_two_files_of_one_name_are_told_apart(folder: Path) -> None:
 def test_a_file_may_be_named_like_a_module_that_is_loaded_already(folder: Path) -> None:
     (folder / "json.py").write_text(GOOD, encoding="utf-8")
     assert "sales.orders" in invoke("validate", "json.py:sales").stdout
+
+
+class Called(dict[str, object]):
+    """What the engine was asked for, instead of being run."""
+
+    def instead(self, result: object = None) -> Callable[..., object]:
+        def record(*arguments: object, **options: object) -> object:
+            self.update(options, arguments=arguments)
+            return result
+
+        return record
+
+
+WITH_SESSION = [
+    ("plan", "scratch_sales.py:sales"),
+    ("run", "scratch_sales.py:sales"),
+    ("history", "scratch_sales.py:sales", "orders"),
+    ("maintain", "scratch_sales.py:sales"),
+]
+
+
+@pytest.mark.parametrize("words", WITH_SESSION, ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("given", "waits"),
+    [((), 600.0), (("--lock-timeout", "5"), 5.0), (("--lock-timeout", "inf"), inf)],
+)
+def test_every_command_with_a_session_says_how_long_it_waits_for_the_catalog(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    given: tuple[str, ...],
+    waits: float,
+) -> None:
+    def busy(warehouse: str, **options: object) -> None:
+        asked.update(options, warehouse=warehouse)
+        raise SessionError("the catalog is in use.")
+
+    asked: dict[str, object] = {}
+    monkeypatch.setattr("delta_pipelines.session.get_session", busy)
+    options = ("--warehouse", "there", "--catalog", "postgresql://u@h/d", *given)
+    assert isinstance(invoke(*words, *options).exception, SessionError)
+    assert asked == {"warehouse": "there", "catalog": "postgresql://u@h/d", "lock_timeout": waits}
+
+
+@pytest.mark.parametrize("option", ["--lock-timeout", "--lease-timeout"])
+def test_a_time_to_wait_is_no_less_than_nothing(folder: Path, option: str) -> None:
+    result = invoke("run", "scratch_sales.py:sales", option, "-1")
+    assert result.exit_code == 2
+    assert option in result.output
+
+
+@pytest.mark.parametrize(("given", "waits"), [((), 600.0), (("--lease-timeout", "7"), 7.0)])
+def test_a_run_waits_for_other_runs_as_long_as_it_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], waits: float
+) -> None:
+    called = Called()
+    graph = command.load_pipeline("scratch_sales.py:sales").graph()
+    made = Plan("sales", graph, NamedSequence([]))
+    monkeypatch.setattr("delta_pipelines.session.get_session", lambda *_, **__: object())
+    monkeypatch.setattr(Pipeline, "plan", lambda *_, **__: made)
+    monkeypatch.setattr(Pipeline, "stream", called.instead(result for result in ()))
+    result = invoke("run", "scratch_sales.py:sales", "--force", *given)
+    assert result.exit_code == 0, result.output
+    assert (called["force"], called["lease_timeout"]) == (True, waits)
+
+
+@pytest.mark.parametrize(("given", "waits"), [((), 600.0), (("--lease-timeout", "7"), 7.0)])
+def test_maintenance_waits_for_other_runs_as_long_as_it_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], waits: float
+) -> None:
+    called = Called()
+    session = object()
+    monkeypatch.setattr("delta_pipelines.session.get_session", lambda *_, **__: session)
+    nothing = SimpleNamespace(results=lambda: [])
+    monkeypatch.setattr("delta_pipelines.maintenance.run.Maintenance", called.instead(nothing))
+    result = invoke("maintain", "scratch_sales.py:sales", "--dataset", "orders", *given)
+    assert result.exit_code == 0, result.output
+    spark, pipeline, (table,) = called["arguments"]
+    assert (spark, pipeline, table.name) == (session, "sales", "orders")
+    assert called["lease_timeout"] == waits
 
 
 @pytest.mark.parametrize("subcommand", ["plan", "run"])

@@ -151,6 +151,32 @@ def test_a_resource_without_a_place_says_what_to_write():
         _ = DeltaPipelineResource().spark_session
 
 
+@pytest.mark.parametrize(
+    ("given", "waits"),
+    [({}, 600.0), ({"lock_timeout": 5}, 5.0), ({"lock_timeout": None}, None)],
+)
+def test_how_long_a_run_waits_for_the_embedded_catalog_can_be_said(monkeypatch, given, waits):
+    asked = []
+    monkeypatch.setattr(
+        "delta_pipelines.dagster.resource.get_session",
+        lambda warehouse, **options: asked.append((warehouse, options["lock_timeout"])),
+    )
+    _ = DeltaPipelineResource(warehouse="/lake", **given).spark_session
+    assert asked == [("/lake", waits)]
+
+
+def test_it_waits_no_negative_time_for_the_catalog():
+    with pytest.raises(ValueError, match="lock_timeout"):
+        DeltaPipelineResource(warehouse="/lake", lock_timeout=-1)
+
+
+def test_how_long_to_wait_for_the_catalog_can_be_said_at_launch():
+    launch = build(spark=DeltaPipelineResource.configure_at_launch())
+    for seconds in (5, None):
+        config = {"resources": {"delta": {"config": {"warehouse": "w", "lock_timeout": seconds}}}}
+        assert dg.validate_run_config(launch.resolve_job_def("sales_refresh"), config)
+
+
 def test_it_is_a_lazy_pyspark_resource_and_takes_another():
     mine = LazyPySparkResource(spark_config={"spark.master": "local[1]"})
     resource = DeltaPipelineResource(pyspark=mine)

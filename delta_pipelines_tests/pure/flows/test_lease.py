@@ -108,7 +108,7 @@ def test_a_timeout_says_who_works_on_the_table_and_can_be_retried(files) -> None
     assert caught.value.dataset == "s.t"
     assert f"run r1 (process {os.getpid()} on" in str(caught.value)
     assert ", since 20" in str(caught.value)
-    assert "lease_timeout" in str(caught.value)
+    assert "(`lease_timeout`, `--lease-timeout`)" in str(caught.value)
 
 
 def test_a_waiting_run_goes_on_when_the_other_ends_and_knows_that_it_waited(files) -> None:
