@@ -10,6 +10,7 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines.planning.plan import Plan
+from delta_pipelines.planning.starting_anew import from_the_beginning
 from delta_pipelines.planning.stream_plans import old_checkpoints
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def check_not_behind(
             f"the checkpoint of flow {flow.name!r} is lost or older than the table: the table has "
             f"its batches up to {known}, and {path} has {has}. Nothing was read. Ways out: bring "
             f"that folder back, or set the pipeline's storage to where it was; or "
-            f"{from_the_beginning(table, flow)}.",
+            f"{from_the_beginning(table, [flow], base.properties)}.",
             dataset=table.name,
         )
 
@@ -63,11 +64,3 @@ def delete_old_checkpoints(spark: "SparkSession", state: TableState, plan: Plan)
     """
     for path in old_checkpoints(spark, state, plan.storage, plan.checkpoint_retention_days):
         delete_folder(spark, path)
-
-
-def from_the_beginning(table: Table, flow: Flow) -> str:
-    """The two ways to read a flow's streams from their beginning, as part of a sentence."""
-    return (
-        f"refresh the table fully (full_refresh=[{table.name!r}]), or keep its rows and read the "
-        f"stream from its beginning (reset_checkpoints=[{flow.name!r}])"
-    )

@@ -25,11 +25,7 @@ from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.facts import table_facts
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import TableFacts
-from delta_pipelines.flows.stream_checkpoints import (
-    check_not_behind,
-    delete_old_checkpoints,
-    from_the_beginning,
-)
+from delta_pipelines.flows.stream_checkpoints import check_not_behind, delete_old_checkpoints
 from delta_pipelines.flows.stream_writes import BatchMark, BatchResult
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.merge.result import MergeResult
@@ -38,12 +34,12 @@ from delta_pipelines.planning.checkpoints import (
     checkpoints_of,
     checkpoints_property,
     next_checkpoints,
-    outdated_reason,
     replaced_property,
 )
 from delta_pipelines.planning.decision import TableDecision, definition_of
 from delta_pipelines.planning.flow_definition import fits, flow_definition
 from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.planning.starting_anew import from_the_beginning, outdated_reason
 from delta_pipelines.planning.stream_plans import NOTHING_NEW
 from delta_pipelines.quality.results import added
 from delta_pipelines.steps import Step, reached
@@ -132,7 +128,8 @@ class StreamRun:
             had = current.get(flow.key)
             told = had.outdated(sources[flow.key]) if had else []
             if told and flow.key not in anew:
-                reason = outdated_reason(flow, told, self._table.name)
+                has = base.properties if base else {}
+                reason = outdated_reason(self._table, flow, has, told)
                 raise DatasetError(reason, dataset=self._table.name)
             if had and flow.key not in anew:
                 check_not_behind(self._spark, self._table, flow, transaction, self._path(flow, had))
@@ -244,9 +241,11 @@ class StreamRun:
             return _SourceChanged(told)
         if why is StreamFailure.OTHER:
             return told
+        begun = self._context.begun.get(self._table.identifier)
+        anew = from_the_beginning(self._table, [flow], begun.properties if begun else {})
         return DatasetError(
             f"flow {flow.name!r} cannot go on: {why.value}. Nothing was skipped or doubled. "
-            f"{_ways_out(why, self._table, flow)} ({str(told).partition(': ')[2]})",
+            f"{_ways_out(why, flow, anew)} ({str(told).partition(': ')[2]})",
             dataset=self._table.name,
         )
 
@@ -328,8 +327,7 @@ class _SourceChanged(Exception):
         super().__init__(str(told))
 
 
-def _ways_out(why: StreamFailure, table: Table, flow: Flow) -> str:
-    anew = from_the_beginning(table, flow)
+def _ways_out(why: StreamFailure, flow: Flow, anew: str) -> str:
     if why is StreamFailure.OVERWRITTEN:
         names = ", ".join(repr(stream.name) for stream in flow.streams.values()) or "the source"
         return (

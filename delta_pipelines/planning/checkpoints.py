@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from delta_pipelines.delta.table import TableState
-from delta_pipelines.graph.graph import Flow
 from delta_pipelines.identifiers import Identifier
 
 CHECKPOINTS_KEY = "delta_pipelines.checkpoints"
@@ -138,17 +137,6 @@ def replaced_property(
     return {REPLACED_KEY: json.dumps(newest, sort_keys=True)} if newest else {}
 
 
-def copied_reason(flows: Sequence[Flow], table: str) -> str:
-    """Why a copied table's streams cannot go on, and the ways out, as sentences."""
-    names = ", ".join(repr(flow.name) for flow in flows)
-    return (
-        f"the table is a copy (CLONE) of another one, and the checkpoints that it names are that "
-        f"table's: going on would double or lose rows; nothing was read. Ways out: refresh it "
-        f"fully (full_refresh=[{table!r}]), or keep its rows and read its streams from their "
-        f"beginning (reset_checkpoints=[{names}])."
-    )
-
-
 def epoch_of(properties: Mapping[str, str]) -> int:
     """A number that every full refresh of a table that keeps its rows makes greater."""
     return int(properties.get(EPOCH_KEY, "0"))
@@ -188,13 +176,3 @@ def next_checkpoints(
         elif not reads.keys() <= had.sources.keys():
             following[flow] = replace(had, sources={**reads, **had.sources})
     return following
-
-
-def outdated_reason(flow: Flow, told: Sequence[str], table: str) -> str:
-    """Why a flow cannot go on, and the ways out, as sentences."""
-    return (
-        f"{' and '.join(told)} since the checkpoint of flow {flow.name!r} began, so going on "
-        f"would double or lose rows; nothing was read. Ways out: refresh {table} fully too "
-        f"(full_refresh=[{table!r}]), or keep its rows and read that input from its beginning "
-        f"(reset_checkpoints=[{flow.name!r}])."
-    )

@@ -11,6 +11,7 @@ from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.graph.names import suggestion
+from delta_pipelines.graph.properties import RESET_ALLOWED
 from delta_pipelines.graph.validate import RESERVED_NAME_PREFIX
 from delta_pipelines.planning.drift import check_drift
 from delta_pipelines.planning.kept_schema import Refused, evolved_schema, nullable_schema
@@ -20,6 +21,7 @@ from delta_pipelines.planning.ownership import (
     target_comment,
     target_properties,
 )
+from delta_pipelines.planning.starting_anew import full_refresh_of, is_protected
 from delta_pipelines.planning.table_rules import (
     broken_constraints,
     given_identities,
@@ -109,7 +111,7 @@ def _evolved(table: Table, base: TableState, wanted: StructType) -> StructType:
         raise SchemaChangeError(
             f"the table is partitioned by ({', '.join(base.partition_columns)}), the declaration "
             f"says ({', '.join(declared)}), and a refresh keeps the rows where they are. "
-            f"{_ways_out(table)}",
+            f"{_ways_out(table, base)}",
             dataset=table.name,
         )
     try:
@@ -118,7 +120,7 @@ def _evolved(table: Table, base: TableState, wanted: StructType) -> StructType:
     except Refused as refused:
         reasons = " ".join(refused.reasons)
         raise SchemaChangeError(
-            f"table {base.identifier}: {reasons} {_ways_out(table)}", dataset=table.name
+            f"table {base.identifier}: {reasons} {_ways_out(table, base)}", dataset=table.name
         ) from refused
     return schema
 
@@ -154,6 +156,8 @@ def _check_identities(table: Table, base: TableState, schema: StructType) -> Non
     ways = "leave it out of the query, which takes it off the table"
     if table.keeps_rows:
         ways += f" with the next full refresh (full_refresh=[{table.name!r}])"
+        if is_protected(table, base.properties):
+            ways += f", which {RESET_ALLOWED} has to allow first"
     for column in given_identities(base.schema, schema):
         if is_always_generated(column):
             rule = "GENERATED ALWAYS AS IDENTITY, so that Delta alone makes its values"
@@ -168,14 +172,11 @@ def _check_identities(table: Table, base: TableState, schema: StructType) -> Non
         )
 
 
-def _ways_out(table: Table) -> str:
+def _ways_out(table: Table, base: TableState) -> str:
     ways = ["let the query give what the table has (cast, or select the column)"]
     if table.declaration.schema_drift != "evolve":
         ways.append("declare another schema_drift")
-    full = f"refresh it fully (full_refresh=[{table.name!r}])"
-    if not table.reset_allowed:
-        full += " after allowing that by pipelines.reset.allowed"
-    return f"Ways out: {', '.join(ways)}, or {full}."
+    return f"Ways out: {', '.join(ways)}, or {full_refresh_of(table, base.properties)}."
 
 
 def _check_owner(table: Table, base: TableState, pipeline: str) -> None:
@@ -204,12 +205,10 @@ def _check_kind(table: Table, base: TableState, *, is_full_refresh: bool) -> Non
     was = base.properties.get(KIND_KEY, table.kind)
     if was == table.kind or is_full_refresh or base.files == 0:
         return
-    reset = "" if table.reset_allowed else " after allowing that by pipelines.reset.allowed"
     raise DatasetError(
         f"table {base.identifier} holds the rows of a {was.replace('_', ' ')}, and the declaration "
         f"makes it a {table.kind.replace('_', ' ')}, whose refresh would double or lose them. Ways "
-        f"out: refresh it fully (full_refresh=[{table.name!r}]){reset}, rename the dataset, or "
-        f"drop the table.",
+        f"out: {full_refresh_of(table, base.properties)}, rename the dataset, or drop the table.",
         dataset=table.name,
     )
 

@@ -17,14 +17,17 @@ from delta_pipelines.planning.checkpoints import (
     StreamSource,
     checkpoints_folder,
     checkpoints_of,
-    copied_reason,
     epoch_of,
     next_epoch,
-    outdated_reason,
     replaced_checkpoints,
 )
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.selection import RefreshSet
+from delta_pipelines.planning.starting_anew import (
+    copied_reason,
+    full_refresh_of,
+    outdated_reason,
+)
 from delta_pipelines.planning.tables import Tables
 
 if TYPE_CHECKING:
@@ -107,12 +110,13 @@ class StreamPlans:
             if frame.isStreaming:
                 check_appends(frame)
         flows = self._graph.flows_of(table.identifier)
-        current = checkpoints_of(base.properties) if base and not is_full_refresh else {}
+        has = base.properties if base else {}
+        current = checkpoints_of(has) if not is_full_refresh else {}
         if base is not None and base.is_copy:
             reset = self._chosen.reset
             kept = [f for f in flows if f.key in current and f.name.lower() not in reset]
             if kept:
-                raise DatasetError(copied_reason(flows, table.name), dataset=table.name)
+                raise DatasetError(copied_reason(table, flows, has), dataset=table.name)
         notes = []
         for flow in flows:
             had = current.get(flow.key)
@@ -121,7 +125,7 @@ class StreamPlans:
             elif had is None and base is not None and not is_full_refresh:
                 notes.append(f"flow {flow.name!r} is new: it reads its streams from the beginning")
             elif had is not None and (told := had.outdated(self._sources(flow))):
-                raise DatasetError(outdated_reason(flow, told, table.name), dataset=table.name)
+                raise DatasetError(outdated_reason(table, flow, has, told), dataset=table.name)
         declared = {flow.key for flow in flows}
         notes += [
             f"flow {name!r} is no longer declared; its checkpoint is kept"
@@ -138,7 +142,7 @@ class StreamPlans:
             raise SchemaChangeError(
                 "a column gets a wider type, for which every file would be written again, and "
                 "streams that read this table would see all rows twice. Ways out: cast the column "
-                f"in the query, or refresh the table fully (full_refresh=[{table.name!r}]).",
+                f"in the query, or {full_refresh_of(table, has, 'the table')}.",
                 dataset=table.name,
             )
         return tuple(notes)

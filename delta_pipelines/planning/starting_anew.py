@@ -1,0 +1,101 @@
+"""The ways out that wipe a table or read its streams again, as parts of sentences. Pure.
+
+A full refresh does nothing to a table that is protected from it, so there the way that keeps the
+rows comes first, and the other one says what has to be allowed.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.graph.properties import RESET_ALLOWED
+from delta_pipelines.planning.ownership import protects_itself
+
+
+def is_protected(table: Table, current: Mapping[str, str]) -> bool:
+    """True when a full refresh of a table becomes a refresh.
+
+    Args:
+        table: As declared.
+        current: The properties that it has; empty for a new one.
+    """
+    return not table.reset_allowed or protects_itself(current, table.declaration)
+
+
+def full_refresh_of(table: Table, current: Mapping[str, str], what: str = "it") -> str:
+    """The way out of a full refresh.
+
+    Args:
+        table: As declared.
+        current: The properties that it has.
+        what: What the sentence calls it.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> p = dp.Pipeline("p", schema="s")
+        >>> p.materialized_view("t", "SELECT 1 AS n")
+        >>> full_refresh_of(p.graph().tables["t"], {"pipelines.reset.allowed": "false"})
+        "refresh it fully (full_refresh=['t']) after allowing that by pipelines.reset.allowed"
+    """
+    allowing = f" after allowing that by {RESET_ALLOWED}" if is_protected(table, current) else ""
+    return f"refresh {what} fully (full_refresh=[{table.name!r}]){allowing}"
+
+
+def from_the_beginning(
+    table: Table,
+    flows: Sequence[Flow],
+    current: Mapping[str, str],
+    *,
+    what: str = "the table",
+    streams: str = "the stream from its beginning",
+) -> str:
+    """The two ways to read flows' streams from their beginning.
+
+    Args:
+        table: As declared.
+        flows: Flows that fill it.
+        current: The properties that it has.
+        what: What the sentence calls the table.
+        streams: What the sentence calls that which is read again.
+    """
+    names = ", ".join(repr(flow.name) for flow in flows)
+    full = full_refresh_of(table, current, what)
+    reset = f"keep its rows and read {streams} (reset_checkpoints=[{names}])"
+    ways = (reset, full) if is_protected(table, current) else (full, reset)
+    return ", or ".join(ways)
+
+
+def outdated_reason(
+    table: Table, flow: Flow, current: Mapping[str, str], told: Sequence[str]
+) -> str:
+    """Why a flow cannot go on, and the ways out, as sentences.
+
+    Args:
+        table: As declared.
+        flow: The flow.
+        current: The properties that the table has.
+        told: What became of its sources.
+    """
+    ways = from_the_beginning(
+        table, [flow], current, what=table.name, streams="that input from its beginning"
+    )
+    return (
+        f"{' and '.join(told)} since the checkpoint of flow {flow.name!r} began, so going on "
+        f"would double or lose rows; nothing was read. Ways out: {ways}."
+    )
+
+
+def copied_reason(table: Table, flows: Sequence[Flow], current: Mapping[str, str]) -> str:
+    """Why a copied table's streams cannot go on, and the ways out, as sentences.
+
+    Args:
+        table: As declared.
+        flows: The flows that fill it.
+        current: The properties that the table has, its origin's among them.
+    """
+    ways = from_the_beginning(
+        table, flows, current, what="it", streams="its streams from their beginning"
+    )
+    return (
+        f"the table is a copy (CLONE) of another one, and the checkpoints that it names are that "
+        f"table's: going on would double or lose rows; nothing was read. Ways out: {ways}."
+    )

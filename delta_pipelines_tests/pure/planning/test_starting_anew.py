@@ -1,0 +1,112 @@
+"""Where a full refresh is not allowed, none is offered as if it were."""
+
+from collections.abc import Mapping
+
+import pytest
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+import delta_pipelines as dp
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.definition import table_definition
+from delta_pipelines.planning.ownership import KIND_KEY, OWNED_KEY
+from delta_pipelines.planning.starting_anew import (
+    copied_reason,
+    from_the_beginning,
+    full_refresh_of,
+    is_protected,
+    outdated_reason,
+)
+
+PROTECTED = {"pipelines.reset.allowed": "false"}
+ALLOWED = {"pipelines.reset.allowed": "true"}
+FULL = "refresh it fully (full_refresh=['t'])"
+FIRST = " after allowing that by pipelines.reset.allowed"
+
+
+def streamed(declared: Mapping[str, str]) -> tuple[Table, tuple[Flow, ...]]:
+    p = dp.Pipeline("p", schema="s")
+    p.source("landing.new")
+    p.create_streaming_table("t", table_properties=declared)
+    for name in ("one", "two"):
+        p.append_flow(target="t", name=name)(lambda new: new)
+    graph = p.graph()
+    return graph.tables["t"], graph.flows_of(graph.tables["t"].identifier)
+
+
+@pytest.mark.parametrize(
+    ("declared", "current", "protected"),
+    [
+        ({}, {}, False),
+        (PROTECTED, {}, True),
+        ({}, PROTECTED, True),
+        (ALLOWED, PROTECTED, False),
+        # An earlier declaration said so, and this one does not any more.
+        ({}, {**PROTECTED, OWNED_KEY: '["pipelines.reset.allowed"]'}, False),
+    ],
+)
+def test_a_full_refresh_is_offered_with_what_it_needs(
+    declared: Mapping[str, str], current: Mapping[str, str], protected: bool
+) -> None:
+    table, (one, two) = streamed(declared)
+    assert is_protected(table, current) == protected
+    assert full_refresh_of(table, current) == FULL + FIRST * protected
+    full = "refresh the table fully (full_refresh=['t'])" + FIRST * protected
+    reset = "keep its rows and read the stream from its beginning (reset_checkpoints=['one'])"
+    ways = [reset, full] if protected else [full, reset]
+    assert from_the_beginning(table, [one], current) == ", or ".join(ways)
+    for reason in (
+        outdated_reason(table, two, current, ["its stream input s.up was refreshed fully"]),
+        copied_reason(table, (one, two), current),
+    ):
+        assert (FIRST in reason) == protected
+        assert (reason.index("reset_checkpoints") < reason.index("full_refresh")) == protected
+
+
+def test_what_a_flow_cannot_go_on_for_stands_before_the_ways_out() -> None:
+    table, (one, _) = streamed(PROTECTED)
+    assert outdated_reason(table, one, {}, ["its stream input s.up was refreshed fully"]) == (
+        "its stream input s.up was refreshed fully since the checkpoint of flow 'one' began, so "
+        "going on would double or lose rows; nothing was read. Ways out: keep its rows and read "
+        "that input from its beginning (reset_checkpoints=['one']), or refresh t fully "
+        "(full_refresh=['t']) after allowing that by pipelines.reset.allowed."
+    )
+
+
+def test_every_flow_of_a_copied_table_is_named() -> None:
+    table, flows = streamed({})
+    assert "(reset_checkpoints=['one', 'two'])" in copied_reason(table, flows, {})
+
+
+def upsert(properties: Mapping[str, str]) -> Table:
+    p = dp.Pipeline("p", schema="s")
+    p.upsert("t", "SELECT 1 AS n", keys=["n"], table_properties=properties)
+    return p.graph().tables["t"]
+
+
+def refused(declared: Mapping[str, str], schema: StructType, **properties: str) -> str:
+    base = TableState(
+        Identifier(None, "s", "t"), "file:/w", "id", 4, schema, properties=properties, files=1
+    )
+    query = StructType([StructField("n", IntegerType())])
+    with pytest.raises(DatasetError) as caught:
+        table_definition(upsert(declared), base, query, is_full_refresh=False, pipeline="p")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("declared", "current"), [(PROTECTED, {}), ({}, PROTECTED)])
+def test_so_do_refused_changes_of_schema_kind_and_identity(
+    declared: Mapping[str, str], current: Mapping[str, str]
+) -> None:
+    kept = StructType([StructField("n", IntegerType())])
+    narrower = StructType([*kept, StructField("m", LongType())])
+    assert FULL + FIRST in refused(declared, narrower, **current)
+    assert FULL + FIRST in refused(declared, kept, **current, **{KIND_KEY: "materialized_view"})
+    assert FIRST not in refused({}, narrower)
+    identity = {"delta.identity.allowExplicitInsert": False}
+    numbered = StructType([StructField("n", IntegerType(), metadata=identity)])
+    told = "(full_refresh=['t']), which pipelines.reset.allowed has to allow first"
+    assert told in refused(declared, numbered, **current)
+    assert "has to allow" not in refused({}, numbered)
