@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from rich.console import Console
+from rich.markup import escape
 
 from examples.aviation import fetch
 from examples.aviation.catalogue import AIRPORT_RELEASES
@@ -19,7 +20,7 @@ from examples.aviation.dagster_dev import (
     dagster_dev,
     free_port,
 )
-from examples.aviation.landing import WAREHOUSE
+from examples.aviation.landing import WAREHOUSE, fetch_command
 
 _FIRST_RELEASES = len(AIRPORT_RELEASES) - 1
 _FIRST_DAYS = 334
@@ -57,7 +58,7 @@ def open_ui(port: int, console: Console) -> int:
             console.print(
                 "Let a new airport release and December's flights arrive, and see what the\n"
                 "streaming table and the upserts make of them:\n"
-                "  1. python -m examples.aviation.fetch\n"
+                f"  1. in another terminal: {escape(fetch_command())}\n"
                 f"  2. press [bold]Materialize all[/bold] at {address}/assets"
             )
             stopped.wait()

@@ -6,6 +6,8 @@ example runs from any working directory.
 
 import csv
 import re
+import shlex
+import sys
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -96,8 +98,19 @@ def landed_reports(landing: Path = LANDING) -> str:
     return str(folder)
 
 
+def fetch_command() -> str:
+    """What lets the next files land, for a terminal in any folder and without an environment.
+
+    Example:
+        >>> fetch_command().endswith(" -m examples.aviation.fetch")
+        True
+    """
+    checkout, python = shlex.quote(str(FOLDER.parent.parent)), shlex.quote(sys.executable)
+    return f"cd {checkout} && {python} -m examples.aviation.fetch"
+
+
 def _nothing_landed(name: str, landing: Path) -> FileNotFoundError:
     return FileNotFoundError(
         f"{name} is not in the landing zone {landing}: "
-        "fetch the example's data first with `python -m examples.aviation.fetch`."
+        f"fetch the example's data first: {fetch_command()}"
     )
