@@ -18,6 +18,13 @@ class PipelineError(Exception):
     """Root of every error that this package raises.
 
     The attribute `transient` is true when running it again can help (a conflict, a lost block).
+
+    Example:
+        >>> try:
+        ...     raise DatasetError("its query failed.", dataset="flights")
+        ... except PipelineError as error:
+        ...     error.transient
+        False
     """
 
     transient: bool = False
@@ -59,6 +66,16 @@ class DeclarationError(PipelineError):
 
     Args:
         problems: Everything that is wrong, each with the file and line of its declaration.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> p = dp.Pipeline("p", schema="s")
+        >>> p.upsert("airports", "SELECT 'LHR' AS icao", keys=[])
+        >>> try:
+        ...     p.graph()
+        ... except DeclarationError as error:
+        ...     [problem.dataset for problem in error.problems]
+        ['airports']
     """
 
     def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
@@ -71,15 +88,41 @@ class DeclarationError(PipelineError):
 
 
 class UnknownDatasetError(DeclarationError):
-    """A name matches no dataset: in `inputs`, a selection or a full-refresh list."""
+    """A name matches no dataset: in `inputs`, a selection or a full-refresh list.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> p = dp.Pipeline("p", schema="s")
+        >>> p.materialized_view("flights", "SELECT 1 AS n")
+        >>> p.graph().find("fligths")
+        Traceback (most recent call last):
+        delta_pipelines.errors.UnknownDatasetError: ...did you mean 'flights'?
+    """
 
 
 class CyclicDependencyError(DeclarationError):
-    """Datasets read each other in a circle; the message names them in order."""
+    """Datasets read each other in a circle; the message names them in order.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> p = dp.Pipeline("p", schema="s")
+        >>> p.materialized_view("a", "SELECT * FROM b")
+        >>> p.materialized_view("b", "SELECT * FROM a")
+        >>> p.graph()
+        Traceback (most recent call last):
+        delta_pipelines.errors.CyclicDependencyError: ...a -> ...
+    """
 
 
 class UndeclaredInputError(DeclarationError):
-    """What a query reads is not what its declaration says."""
+    """What a query reads is not what its declaration says.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> result = sales.run(spark, raise_on_error=False)
+        >>> isinstance(result.results["behind_the_back"].error, dp.UndeclaredInputError)
+        True
+    """
 
 
 class PlanError(PipelineError):
@@ -87,6 +130,10 @@ class PlanError(PipelineError):
 
     Args:
         problems: One entry per dataset that cannot be planned.
+
+    Example:
+        >>> str(PlanError([Problem("it reads a column that is gone.", "flights")]))
+        'flights: it reads a column that is gone.'
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
@@ -104,6 +151,11 @@ class DatasetError(PipelineError):
 
     The attribute `location` is where the dataset was declared, once that is known; `message` is the
     sentence alone, and `detail` has the place but not the dataset's name.
+
+    Example:
+        >>> error = DatasetError("another run wrote it.", dataset="flights", transient=True)
+        >>> str(error), error.message
+        ('flights: another run wrote it.', 'another run wrote it.')
     """
 
     def __init__(
@@ -187,7 +239,14 @@ def as_pipeline_error(
 
 
 class SchemaChangeError(DatasetError):
-    """A schema or partitioning change that the dataset's kind does not accept."""
+    """A schema or partitioning change that the dataset's kind does not accept.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> result = sales.run(spark, raise_on_error=False)
+        >>> isinstance(result.results["orders"].error, dp.SchemaChangeError)
+        True
+    """
 
 
 class ExpectationError(DatasetError):
@@ -197,6 +256,13 @@ class ExpectationError(DatasetError):
         message: A full sentence.
         dataset: Declared or qualified name of the dataset.
         results: All of the dataset's expectations, with their counts.
+
+    Example:
+        >>> from delta_pipelines import ExpectationResult
+        >>> told = ExpectationResult("has a code", "icao IS NOT NULL", "fail", rows=9, broken=2)
+        >>> error = ExpectationError("rows break it.", dataset="airports", results=(told,))
+        >>> [result.name for result in error.results if not result.passed]
+        ['has a code']
     """
 
     def __init__(
@@ -211,11 +277,25 @@ class ExpectationError(DatasetError):
 
 
 class MergeError(DatasetError):
-    """A merge was refused or failed; the target is as it was before."""
+    """A merge was refused or failed; the target is as it was before.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> dp.merge_into(None, "air.airports", None, "t.icao = s.icao", executor="fast")
+        Traceback (most recent call last):
+        delta_pipelines.errors.MergeError: air.airports: ...
+    """
 
 
 class SessionError(PipelineError):
-    """No usable Spark session: Java, Delta's settings, the catalog or its lock."""
+    """No usable Spark session: Java, Delta's settings, the catalog or its lock.
+
+    Example:
+        >>> from delta_pipelines.postgres_catalog import PostgresCatalog
+        >>> PostgresCatalog.of("mysql://etl@localhost/metastore")
+        Traceback (most recent call last):
+        delta_pipelines.errors.SessionError: ...it does not begin with postgresql://.
+    """
 
 
 class PipelineRunError(PipelineError):
@@ -223,6 +303,14 @@ class PipelineRunError(PipelineError):
 
     Args:
         result: The whole run's result.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> try:
+        ...     sales.run(spark)
+        ... except dp.PipelineRunError as error:
+        ...     [name for name, result in error.results.items() if result.status == "failed"]
+        ['orders']
     """
 
     def __init__(self, result: "RunResult") -> None:

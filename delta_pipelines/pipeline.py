@@ -70,6 +70,14 @@ class Pipeline(DeclaresDatasets):
         Raises:
             DeclarationError: With every problem at once, each with its file and line;
                 UnknownDatasetError or CyclicDependencyError when all are of that sort.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.materialized_view("late", "SELECT * FROM flights WHERE delay > 30")
+            >>> p.materialized_view("flights", "SELECT 42 AS delay")
+            >>> [asset.name for asset in p.graph().assets]
+            ['flights', 'late']
         """
         return resolve(self)
 
@@ -100,6 +108,12 @@ class Pipeline(DeclaresDatasets):
         Raises:
             UnknownDatasetError: A selected name matches no dataset; the nearest one is suggested.
             DeclarationError: The graph has problems.
+
+        Example:
+            >>> plan = sales.plan(spark, full_refresh=["orders"])
+            >>> print(plan)  # doctest: +SKIP
+            >>> plan.datasets["orders"].action, plan.errors
+            ('full_refresh', ())
         """
         from delta_pipelines.planning.planner import make_plan
         from delta_pipelines.planning.selection import Selection
@@ -144,6 +158,11 @@ class Pipeline(DeclaresDatasets):
             PlanError: `strict`, and a dataset cannot be planned; nothing was run.
             UnknownDatasetError: A selected name matches no dataset.
             DeclarationError: The graph has problems.
+
+        Example:
+            >>> result = sales.run(spark, refresh=["orders"])
+            >>> result.success, result.results["orders"].rows
+            (True, 1200)
         """
         from delta_pipelines.execution import collect
 
@@ -231,6 +250,12 @@ class Pipeline(DeclaresDatasets):
             force: Refresh also datasets whose definition, inputs and settings did not change.
             max_concurrency: Datasets worked on at once.
             lease_timeout: Seconds that a dataset waits at most for another run that works on it.
+
+        Example:
+            >>> for result in sales.stream(sales.plan(spark), spark):
+            ...     print(result.name, result.status)
+            orders completed
+            customers unchanged
         """
         from delta_pipelines.execution import Execution
 

@@ -161,7 +161,8 @@ def stop_session() -> None:
 def check_session(spark: "SparkSession") -> None:
     """Check that a session can work with Delta tables.
 
-    Any catalog will do, in memory too, and so will a Spark Connect session.
+    Any catalog will do, in memory too. A Spark Connect session passes as well; `merge_into` and
+    pipelines need a classic one, whose JVM is in reach.
 
     Args:
         spark: A session, built by anyone.

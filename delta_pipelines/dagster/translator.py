@@ -26,6 +26,11 @@ class DeltaPipelineTranslatorSettings:
         enable_virtual_views: Make persisted views virtual assets (a preview feature of Dagster): a
             change upstream then does not mark them stale, but nothing asks for the creation of a
             view that was never published. False by default.
+
+    Example:
+        >>> quiet = DeltaPipelineTranslatorSettings(enable_query_in_description=False)
+        >>> DeltaPipelineTranslator(quiet).settings.enable_code_references
+        True
     """
 
     enable_query_in_description: bool = True
@@ -42,6 +47,12 @@ class DatasetTranslatorData:
         graph: The whole resolved graph.
         dataset: The table, persisted view or source to translate.
         upstream_key: Gives the asset key of anything the dataset reads, as translated.
+
+    Example:
+        >>> class ByKind(DeltaPipelineTranslator):
+        ...     def get_asset_spec(self, data: DatasetTranslatorData) -> dg.AssetSpec:
+        ...         kind = data.dataset.kind
+        ...         return super().get_asset_spec(data).replace_attributes(group_name=kind)
     """
 
     pipeline: str

@@ -62,6 +62,11 @@ class DatasetResult:
         merge: What an upsert's merge did, its executor among it; None when nothing was merged.
         expectations: How many rows broke each expectation, in the order of the declaration; empty
             when none is declared or no row was looked at.
+
+    Example:
+        >>> orders = sales.run(spark).results["orders"]
+        >>> orders.status, orders.version, orders.rows
+        ('completed', 4, 1200)
     """
 
     name: str
@@ -116,6 +121,11 @@ class RunResult:
         run_id: Identifies the run; stands in the user metadata of every commit it made.
         success: True when no dataset failed or was skipped.
         results: By declared name; the qualified name finds a dataset too.
+
+    Example:
+        >>> result = sales.run(spark, raise_on_error=False)
+        >>> {name: told.status for name, told in result.results.items()}
+        {'orders': 'completed', 'customers': 'unchanged'}
     """
 
     run_id: str

@@ -33,6 +33,12 @@ class MergeBuilder:
     Args:
         spark: The session that runs the merge.
         spec: What was said so far.
+
+    Example:
+        >>> inserting = merge_into(
+        ...     spark, "air.airports", new_airports, "t.icao = s.icao"
+        ... ).when_not_matched_insert_all()
+        >>> updating = inserting.when_matched_update_all()  # `inserting` stays as it is
     """
 
     spark: "SparkSession"

@@ -21,6 +21,12 @@ class MergeResult:
         materialize_source_reason: Why Delta would or would not fix the source's rows before
             reading them twice, in Delta's own words; the own executors always fix them.
         attempts: How often the merge ran, 1 without a conflict.
+
+    Example:
+        >>> merge = merge_into(spark, "air.airports", new_airports, "t.icao = s.icao")
+        >>> result = merge.when_not_matched_insert_all().execute()
+        >>> result.version, result.executor, result.metrics["numTargetRowsInserted"]
+        (8, 'insert_only', 3)
     """
 
     version: int | None

@@ -3,10 +3,12 @@
 import inspect
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 import delta_pipelines as dp
+import delta_pipelines.dagster
 
 ERRORS = [
     "CyclicDependencyError",
@@ -36,10 +38,21 @@ VALUES = [
 FUNCTIONS = ["check_session", "get_session", "merge_into"]
 
 
-def test_all_public_names_exist_are_sorted_and_documented() -> None:
-    assert dp.__all__ == sorted(dp.__all__)
-    for name in dp.__all__:
-        assert inspect.getdoc(getattr(dp, name)), name
+@pytest.mark.parametrize("module", [dp, delta_pipelines.dagster], ids=lambda m: m.__name__)
+def test_all_public_names_exist_are_sorted_and_documented_with_an_example(
+    module: ModuleType,
+) -> None:
+    assert module.__all__ == sorted(module.__all__)
+    for name in module.__all__:
+        assert ">>>" in (getattr(module, name).__doc__ or ""), name
+
+
+def test_what_a_pipeline_can_do_is_documented_with_an_example() -> None:
+    methods = inspect.getmembers(dp.Pipeline, inspect.isfunction)
+    public = {name: method for name, method in methods if not name.startswith("_")}
+    assert {"graph", "plan", "run", "upsert", "expect"} <= public.keys()
+    for name, method in public.items():
+        assert ">>>" in (method.__doc__ or ""), name
 
 
 @pytest.mark.parametrize("name", [*ERRORS, *VALUES, *FUNCTIONS])
