@@ -36,7 +36,9 @@ def delta_pipeline_assets(
         pool: Concurrency pool; the op's name by default. With a limit of 1 (in `dagster.yaml`:
             `concurrency: {pools: {default_limit: 1}}`) a second run waits in Dagster's queue; with
             a `DefaultRunCoordinator`, which has none, its process starts and its Spark does not.
-            Without a limit, which is Dagster's default, the runs take turns table by table.
+            Without a limit, which is Dagster's default, the runs take turns: one after the other
+            with the embedded catalog, table by table with one on PostgreSQL. Pipelines that share
+            an embedded catalog need one pool.
         retry_policy: Runs the op again after a failure that a retry can help. Datasets that
             finished are not run again, nor is a table wiped again whose stream failed after the
             wipe. The engine itself repeats conflicting commits, so that this is seldom needed.

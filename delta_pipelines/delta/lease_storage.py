@@ -38,8 +38,8 @@ class HadoopLeaseFiles:
     """Numbered files in a folder that Hadoop's file systems reach.
 
     HDFS, ABFS, GCS and S3A with conditional writes (`fs.s3a.create.conditional.enabled`) refuse to
-    create a file twice; where a store cannot, Delta's own commit protocol still keeps two runs from
-    overwriting each other.
+    create a file twice; where a store cannot, only Delta's own log store is left to keep two runs
+    from overwriting each other.
 
     Args:
         spark: A classic session.
