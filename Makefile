@@ -1,7 +1,7 @@
 # Every target does its own set-up: an environment in .venv, pinned by constraints.txt, made anew
 # when pyproject.toml or constraints.txt change. Needs Python >= 3.10; Spark itself needs Java 17 or 21.
 #
-#   make demo        fetch real data, run the example pipeline, open it in the Dagster UI
+#   make demo        fetch real data, run the example pipeline, serve it in the Dagster UI
 #   make test        all tests; `make test ARGS="-k merge -x"` passes arguments to pytest
 #   make test-pure   the tests that need no JVM, in seconds
 #   make lint types  ruff and mypy

@@ -4,15 +4,24 @@ import re
 from pathlib import Path
 
 import dagster as dg
+import pyspark
 import pytest
 import yaml
 from click.testing import CliRunner
 
 import delta_pipelines as dp
 from delta_pipelines.cli import cli
+from delta_pipelines.postgres_catalog import DRIVER_JAR
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
+"""Whose code runs here; that of the README has tests of its own."""
+ALL_PAGES = [ROOT / "README.md", ROOT / "benchmarks" / "README.md", *PAGES]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -33,7 +42,7 @@ def test_the_code_of_a_page_runs_and_its_pipelines_resolve(page: Path) -> None:
             dg.Definitions.validate_loadable(definitions)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
 def test_the_options_of_its_commands_exist(page: Path) -> None:
     for line in "\n".join(blocks(page, "shell")).splitlines():
         if not line.startswith("delta-pipelines "):
@@ -44,13 +53,33 @@ def test_the_options_of_its_commands_exist(page: Path) -> None:
             assert re.search(rf"{option}\b", told), f"{command} has no {option}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_its_links_lead_to_pages(page: Path) -> None:
-    for target in re.findall(r"\]\(([\w./-]+)\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+@pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
+def test_its_links_lead_to_pages_and_to_sections_that_they_have(page: Path) -> None:
+    for target, section in re.findall(r"\]\(([\w./-]*)(?:#([\w-]+))?\)", page.read_text()):
+        there = page.parent / target if target else page
+        assert there.exists(), target
+        headings = re.findall(r"^#+ (.*)$", there.read_text(), re.MULTILINE) if section else []
+        anchors = [
+            re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings
+        ]
+        assert not section or section in anchors, f"{target}#{section}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_jars_that_it_names_are_those_that_sessions_take() -> None:
+    text = (DOCS / "deployment.md").read_text()
+    assert set(re.findall(r"org\.postgresql:[\w.:-]+", text)) == {DRIVER_JAR.coordinates}
+    jars = Path(pyspark.__file__).parent / "jars"
+    (hadoop,) = jars.glob("hadoop-client-api-*.jar")
+    (version,) = re.findall(r"hadoop-aws:([\d.]+)", text)
+    assert hadoop.stem == f"hadoop-client-api-{version}"
+
+
+def test_every_page_is_found_from_the_readme() -> None:
+    linked = re.findall(r"\]\((docs/[\w./-]+\.md)", (ROOT / "README.md").read_text())
+    assert set(linked) == {name_of(page) for page in PAGES}
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
 def test_its_yaml_is_yaml(page: Path) -> None:
     for block in blocks(page, "yaml"):
         assert isinstance(yaml.safe_load(block), dict)

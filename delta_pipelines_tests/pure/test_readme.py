@@ -1,6 +1,8 @@
 """What the README shows works: its commands exist, its code runs, its run config is valid."""
 
+import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import dagster as dg
@@ -9,6 +11,8 @@ import yaml
 
 import delta_pipelines as dp
 import delta_pipelines.dagster
+from delta_pipelines.declarations import Kind, Query
+from delta_pipelines.options import OF_QUERIES, checked_declaration
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -66,6 +70,59 @@ def test_its_page_of_the_api_names_only_what_exists() -> None:
         assert name in dp.__all__, name
     for name in re.findall(r"from delta_pipelines\.dagster import (.*)", README)[0].split(", "):
         assert name in delta_pipelines.dagster.__all__
+
+
+@pytest.mark.parametrize(
+    ("called", "function"),
+    [
+        ("dp.Pipeline", dp.Pipeline.__init__),
+        ("p.plan", dp.Pipeline.plan),
+        ("p.run", dp.Pipeline.run),
+        ("p.maintain", dp.Pipeline.maintain),
+        ("dp.merge_into", dp.merge_into),
+        ("dp.get_session", dp.get_session),
+    ],
+)
+def test_its_signatures_are_those_of_the_code(called: str, function: Callable[..., object]) -> None:
+    (shown,) = re.findall(rf"^\| `{re.escape(called)}\((.*?)\)` \|", README, flags=re.MULTILINE)
+    names: dict[str, Callable[..., object]] = {}
+    exec(f"def f({shown.replace('...', '_rest=None')}): ...", names)
+    told = defaults(names["f"])
+    leaves_out = told.pop("_rest", None) is not None
+    real = defaults(function)
+    assert told == (real if not leaves_out else {n: d for n, d in real.items() if n in told})
+    assert len(told) > 2
+
+
+def defaults(function: Callable[..., object]) -> dict[str, tuple[str, object]]:
+    """Parameters without `self`: whether only by keyword, and the default."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: (p.kind.name, p.default) for p in parameters if p.name != "self"}
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ("options of tables", "materialized_view"),
+        ("options of tables", "upsert"),
+        ("options of tables", "streaming_table"),
+        ("of `view`", "view"),
+        ("of `append_flow`", "append_flow"),
+        ("of `temporary_view`", "temporary_view"),
+        ("of `source`", "source"),
+    ],
+)
+def test_it_lists_the_options_that_a_dataset_takes(row: str, kind: Kind) -> None:
+    (shown,) = re.findall(rf"^\| {row} \| `(.*?)`", README, flags=re.MULTILINE)
+    with pytest.raises(dp.DeclarationError) as caught:
+        checked_declaration(kind, "x", Query(sql="SELECT 1"), {"none_such": 1}, None, None)
+    listed = re.findall(r"it has (.*)\.", caught.value.problems[0].message)[0]
+    assert sorted(shown.split(", ")) == listed.split(", ")
+
+
+def test_it_says_what_a_table_leaves_to_its_flows() -> None:
+    (shown,) = re.findall(r"the same without `(.*?)`", README)
+    assert set(shown.split(", ")) == OF_QUERIES
 
 
 def test_its_pictures_exist() -> None:

@@ -1,4 +1,4 @@
-"""What `make demo` runs: fetch real data, run the pipeline once, open it in the Dagster UI."""
+"""What `make demo` runs: fetch real data, run the pipeline once, serve it in the Dagster UI."""
 
 import argparse
 import signal
