@@ -61,7 +61,17 @@ class Identifier:
     @property
     def quoted(self) -> str:
         """The name as SQL text: each part in backticks."""
-        return ".".join(f"`{part.replace('`', '``')}`" for part in self.parts)
+        return quoted(*self.parts)
+
+
+def quoted(*parts: str) -> str:
+    """A path of names (table, column, field) as Spark's SQL: each part in backticks.
+
+    Example:
+        >>> quoted("t", "a.b")
+        '`t`.`a.b`'
+    """
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 
 def name_problem(name: str) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.identifiers import Identifier, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,8 +41,8 @@ def current_namespace(spark: "SparkSession", catalog: str | None, schema: str) -
     try:
         if catalog is not None:
             spark.catalog.setCurrentCatalog(catalog)
-        spark.catalog.setCurrentDatabase(schema)
+        spark.catalog.setCurrentDatabase(quoted(schema))
         yield
     finally:
         spark.catalog.setCurrentCatalog(catalog_before)
-        spark.catalog.setCurrentDatabase(schema_before)
+        spark.catalog.setCurrentDatabase(quoted(schema_before))

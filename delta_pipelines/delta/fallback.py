@@ -36,7 +36,7 @@ from delta_pipelines.delta.statements import (
 )
 from delta_pipelines.delta.table import Commit, TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.identifiers import Identifier, quoted
 from delta_pipelines.steps import Step, reached
 
 _COUNTED = ("numOutputRows", "numOutputBytes", "numFiles", "numRemovedFiles", "numRemovedBytes")
@@ -226,7 +226,7 @@ class SeveralCommits:
         named = {f.name: f for f in schema.fields}
         rows = rows.select(
             *[
-                F.col(f"`{name.replace('`', '``')}`").alias(name, metadata=named[name].metadata)
+                F.col(quoted(name)).alias(name, metadata=named[name].metadata)
                 for name in rows.columns
             ]
         )

@@ -12,6 +12,7 @@ from delta_pipelines.column_types import can_widen
 from delta_pipelines.delta.evolution import column_named, same_type
 from delta_pipelines.delta.jvm import Jvm, is_classic
 from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.identifiers import quoted
 
 
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
@@ -71,7 +72,7 @@ def conform(rows: DataFrame, schema: StructType, dataset: str) -> DataFrame:
         source = column_named(have, column.name)
         if source is None:
             continue
-        value = rows[_quoted(source.name)]
+        value = rows[quoted(source.name)]
         if not _identical(source.dataType, column.dataType):
             problem = _misfit(source.dataType, column.dataType, column.name)
             if problem:
@@ -79,10 +80,6 @@ def conform(rows: DataFrame, schema: StructType, dataset: str) -> DataFrame:
             value = _converted(value, source.dataType, column.dataType)
         selected.append(value.alias(column.name))
     return rows.select(*selected)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _identical(have: DataType, want: DataType) -> bool:

@@ -18,6 +18,7 @@ from delta_pipelines.delta.metadata import (
     wanted_metadata,
 )
 from delta_pipelines.delta.snapshots import CLUSTERING, OpenLog, cluster_columns, stored_schema
+from delta_pipelines.identifiers import quoted
 
 METRICS = ("numOutputRows", "numOutputBytes", "numFiles", "numRemovedFiles", "numRemovedBytes")
 _HELPER = "org.apache.spark.sql.delta.commands.DMLWithDeletionVectorsHelper"
@@ -139,9 +140,9 @@ class Staging:
         spec = self._jvm.none
         if columns:
             top = {name.lower() for name in schema.names}
-            quoted = [f"`{c.replace('`', '``')}`" if c.lower() in top else c for c in columns]
+            paths = [quoted(c) if c.lower() in top else c for c in columns]
             kind = self._jvm.object(f"{CLUSTERING}.temp.ClusterBySpec")
-            spec = self._jvm.some(kind.fromColumnNames(self._jvm.sequence(quoted)))
+            spec = self._jvm.some(kind.fromColumnNames(self._jvm.sequence(paths)))
         tables = self._jvm.object(f"{CLUSTERING}.ClusteredTableUtils")
         self._add(tables.getDomainMetadataFromTransaction(spec, self._txn))
 

@@ -28,8 +28,9 @@ from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.facts import table_facts
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.identifiers import quoted
 from delta_pipelines.merge.builder import merge_into
-from delta_pipelines.merge.equality import compare_rows, quoted
+from delta_pipelines.merge.equality import compare_rows
 from delta_pipelines.merge.keys import key_problems, newest_per_key
 from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.kept_schema import needs_rewrite

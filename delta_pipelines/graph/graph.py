@@ -9,7 +9,7 @@ from delta_pipelines.declarations import Changes, Declaration, Stream
 from delta_pipelines.errors import UnknownDatasetError
 from delta_pipelines.graph.names import suggestion
 from delta_pipelines.graph.properties import RESET_ALLOWED
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.identifiers import Identifier, quoted
 from delta_pipelines.named import NamedSequence
 
 
@@ -113,9 +113,8 @@ class SqlReference:
         """
         if self.needs_alias is None:
             return [(self.start, self.end, name)]
-        alias = self.needs_alias.replace("`", "``")
         return [
-            (self.start, self.end, f"{name} AS `{alias}`"),
+            (self.start, self.end, f"{name} AS {quoted(self.needs_alias)}"),
             *((start, end, "") for start, end in self.prefixes),
         ]
 

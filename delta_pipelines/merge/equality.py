@@ -13,7 +13,8 @@ from operator import and_
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from sqlglot import exp
+
+from delta_pipelines.identifiers import quoted
 
 _ATOMIC = (
     T.BooleanType,
@@ -48,16 +49,6 @@ class Comparison:
 
     sql: str | None
     incomparable: tuple[str, ...] = ()
-
-
-def quoted(*parts: str) -> str:
-    """A column path as SQL: each part in backticks.
-
-    Example:
-        >>> quoted("t", "a.b")
-        '`t`.`a.b`'
-    """
-    return ".".join(exp.to_identifier(part, quoted=True).sql(dialect="spark") for part in parts)
 
 
 def compare_rows(

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from delta_pipelines.merge.equality import quoted
+from delta_pipelines.identifiers import quoted
 
 SAMPLES = 5
 """How many keys an error shows."""

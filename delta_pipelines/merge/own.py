@@ -27,6 +27,7 @@ from delta_pipelines.delta.merge_parts import PlannedClause, valued
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_transaction import FILE, ROW, Files, MergeTransaction
 from delta_pipelines.delta.sessions import is_on
+from delta_pipelines.identifiers import quoted
 from delta_pipelines.merge.equality import unchanged_values
 from delta_pipelines.merge.failures import SPARK_FAILURES, matches_lost, schema_moved
 from delta_pipelines.merge.injection import FEWEST_FILES, KnownKeys
@@ -392,5 +393,5 @@ class OwnMerge:
         wanted = is_on(self._spark, _REPARTITION, "true")
         # An optimized write shuffles the rows by itself.
         if partitions and wanted and not self._plan.writes_optimized:
-            return rows.repartition(*[F.col(f"`{name.replace('`', '``')}`") for name in partitions])
+            return rows.repartition(*[F.col(quoted(name)) for name in partitions])
         return rows

@@ -14,8 +14,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from delta_pipelines.delta.source_plan import equi_join_keys
+from delta_pipelines.identifiers import quoted
 from delta_pipelines.merge.clauses import Clause, ClauseKind, Expression, MatchedUpdate, clauses_of
-from delta_pipelines.merge.equality import compare_rows, quoted
+from delta_pipelines.merge.equality import compare_rows
 from delta_pipelines.merge.spec import MergeSpec
 
 _ROW, _TWIN, _MATCH, _KEEP, _FIRST = (f"__dp_{n}" for n in ("row", "twin", "match", "keep", "nth"))

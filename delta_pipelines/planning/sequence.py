@@ -3,6 +3,7 @@
 from sqlglot import exp
 
 from delta_pipelines.graph.row_expressions import PREFIX, parsed_expression
+from delta_pipelines.identifiers import quoted
 
 
 def qualified(expression: str, alias: str) -> str:
@@ -27,7 +28,7 @@ def qualified(expression: str, alias: str) -> str:
     """
     first = [column.parts[0] for column in parsed_expression(expression).find_all(exp.Column)]
     places = {int(part.meta["start"]) - len(PREFIX) for part in first}
-    side = f"`{alias.replace('`', '``')}`."
+    side = f"{quoted(alias)}."
     text = expression
     for place in sorted(places, reverse=True):
         text = f"{text[:place]}{side}{text[place:]}"

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as T
 
-from delta_pipelines.merge.equality import Comparison, compare_rows, quoted
+from delta_pipelines.identifiers import quoted
+from delta_pipelines.merge.equality import Comparison, compare_rows
 
 INT, LONG, STRING = T.IntegerType(), T.LongType(), T.StringType()
 
