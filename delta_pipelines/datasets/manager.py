@@ -18,7 +18,7 @@ from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import Commit, TableState
 from delta_pipelines.delta.transaction import Transaction, begin
 from delta_pipelines.delta.view import load_view
-from delta_pipelines.errors import DatasetError
+from delta_pipelines.errors import DatasetError, PipelineError
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.facts import table_facts
 from delta_pipelines.flows.outcome import Outcome
@@ -28,6 +28,7 @@ from delta_pipelines.flows.streaming import StreamRun
 from delta_pipelines.flows.unchanged import leave_as_planned, leave_unchanged
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
+from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.decision import TableDecision, decide, definition_of
 from delta_pipelines.planning.plan import DatasetPlan
@@ -95,7 +96,8 @@ class DatasetManager:
         Args:
             graph: The resolved graph.
             table: The table.
-            is_full_refresh: True when its rows are to be wiped first.
+            is_full_refresh: True when its rows are to be wiped first; a table that is protected
+                from that is refreshed instead.
             context: The update.
 
         Returns:
@@ -112,6 +114,7 @@ class DatasetManager:
     ) -> Outcome:
         """As `materialize_table`, and tells what was done."""
         log.info("Materializing metadata for table [%s].", table.identifier)
+        is_full_refresh = context.wipes(self._spark, table, is_full_refresh)
         planned = context.planned(table.identifier)
         if planned.streams:
             return self._stream(graph, table, is_full_refresh, context)
@@ -157,7 +160,7 @@ class DatasetManager:
             context: The update.
 
         Raises:
-            DatasetError: The first failure, after all views were tried.
+            PipelineError: The first failure, after all views were tried.
         """
         failed: dict[str, Exception] = {}
         for identifier in graph.order:
@@ -171,7 +174,7 @@ class DatasetManager:
             try:
                 context.planned(identifier)
                 self.materialize_view(dataset, graph.flow(identifier))
-            except DatasetError as error:
+            except PipelineError as error:
                 failed[str(identifier)] = error
         if failed:
             raise next(iter(failed.values()))
@@ -190,6 +193,8 @@ class DatasetManager:
         declaration = view.declaration
         with active(self._spark), explained(view.name):
             ensure_schema(self._spark, view.identifier)
+            # Its names are taken from there, whichever schema it stands in itself.
+            ensure_schema(self._spark, Identifier(flow.catalog, flow.schema, view.identifier.name))
             statement = create_view_sql(
                 view.identifier,
                 sql,

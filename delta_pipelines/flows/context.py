@@ -27,6 +27,7 @@ from delta_pipelines.planning.expressions import with_expressions
 from delta_pipelines.planning.kept_schema import nullable_schema
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.planner import plan_anew
+from delta_pipelines.planning.refresh_set import log_spared
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.tables import missing_input
 from delta_pipelines.planning.tracing import tables_behind, trace
@@ -171,18 +172,47 @@ class UpdateContext:
         Raises:
             DatasetError: The dataset was not planned, or its plan failed.
         """
-        name = str(identifier)
-        if name not in self.plan.datasets:
-            raise DatasetError("it is not part of this run's plan.", dataset=name)
-        planned = self._anew.get(identifier, self.plan.datasets[name])
+        planned = self._latest(identifier)
         if planned.error is not None:
             raise planned.error
         return self._refreshed.get(identifier, planned)
 
+    def wipes(self, spark: "SparkSession", table: Table, is_full_refresh: bool) -> bool:
+        """Say whether a refresh wipes a table, and plan anew what the run planned otherwise.
+
+        The one gate of everything that refreshes fully, whoever asks for it: a table whose
+        `pipelines.reset.allowed` is false, in its declaration or on itself, keeps its rows; and
+        what a table is to be afterwards (columns, epoch) is planned for the refresh that it gets.
+
+        Args:
+            spark: The session that planned.
+            table: The table.
+            is_full_refresh: True when a full refresh is asked for.
+
+        Raises:
+            PipelineError: The table cannot be planned so.
+        """
+        identifier = table.identifier
+        if is_full_refresh and (not table.reset_allowed or identifier in self.plan.blocked):
+            log_spared([table])
+            is_full_refresh = False
+        is_planned = is_full_refresh == (identifier in self.plan.full)
+        if is_planned or self._latest(identifier).action == "create":
+            return is_full_refresh
+        anew = plan_anew(self.plan, spark, identifier, is_full_refresh=is_full_refresh)
+        self._anew[identifier] = anew
+        self._refreshed.pop(identifier, None)
+        return self.planned(identifier).action == "full_refresh"
+
     def refreshes(self, identifier: Identifier, why: str) -> None:
         """Note why a dataset is refreshed, as it turned out; `planned` then says so."""
-        planned = self._anew.get(identifier, self.plan.datasets[str(identifier)])
-        self._refreshed[identifier] = planned.refreshed(why)
+        self._refreshed[identifier] = self._latest(identifier).refreshed(why)
+
+    def _latest(self, identifier: Identifier) -> DatasetPlan:
+        name = str(identifier)
+        if name not in self.plan.datasets:
+            raise DatasetError("it is not part of this run's plan.", dataset=name)
+        return self._anew.get(identifier, self.plan.datasets[name])
 
     def reads_as_planned(self, identifier: Identifier) -> bool:
         """True when the run has written nothing that a dataset reads."""

@@ -75,16 +75,26 @@ def make_plan(
     return _Planner(pipeline.name, graph, spark, chosen, storage, days, force).plan()
 
 
-def plan_anew(plan: Plan, spark: "SparkSession", identifier: Identifier) -> DatasetPlan:
+def plan_anew(
+    plan: Plan,
+    spark: "SparkSession",
+    identifier: Identifier,
+    *,
+    is_full_refresh: bool | None = None,
+) -> DatasetPlan:
     """Plan one dataset again, when another run may have changed its table since.
 
     Args:
         plan: What the run carries out.
         spark: The session.
         identifier: The dataset.
+        is_full_refresh: Whether a full refresh is asked for; as in the run's plan by default.
     """
     [dataset] = [asset for asset in plan.graph.assets if asset.identifier == identifier]
-    chosen = RefreshSet((dataset,), plan.full, plan.blocked, plan.reset_checkpoints)
+    full = plan.full
+    if is_full_refresh is not None:
+        full = full | {identifier} if is_full_refresh else full - {identifier}
+    chosen = RefreshSet((dataset,), full, plan.blocked, plan.reset_checkpoints)
     days = plan.checkpoint_retention_days
     planner = _Planner(plan.pipeline, plan.graph, spark, chosen, plan.storage, days, plan.force)
     return planner.plan().datasets[0]

@@ -6,6 +6,7 @@ import pytest
 
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.flows.context import UpdateContext
+from delta_pipelines.planning.checkpoints import EPOCH_KEY
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
 from delta_pipelines_tests.pipelines import (
     Feed,
@@ -180,3 +181,53 @@ def test_construct_full_refresh_set_gives_three_collections_and_says_what_it_ski
         "Skipping full refresh on some tables because pipelines.reset.allowed was set to false. "
         f"Tables: [{schema}.kept, {schema}.also_kept]"
     )
+
+
+def materialize_fully(spark, pipeline):
+    """Ask for a full refresh of `t` that the run's plan knows nothing of."""
+    plan = pipeline.plan(spark)
+    manager, table = DatasetManager(spark), plan.graph.tables["t"]
+    return manager.materialize_table(plan.graph, table, True, UpdateContext(plan))
+
+
+def test_a_protected_table_keeps_its_rows_whoever_asks(spark, schema, feed, info):
+    pipeline = scratch(schema)
+    protected = {"pipelines.reset.allowed": "false"}
+    merged(pipeline, "t", feed, keys=["id"], table_properties=protected)
+    run_well(pipeline, spark)
+    feed.set((3, "c"))
+
+    materialize_fully(spark, pipeline)
+
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c")]
+    [spared] = [line for line in info() if line.startswith("Skipping full refresh")]
+    assert spared.endswith(f"Tables: [{schema}.t]")
+
+
+def test_a_table_that_says_itself_that_it_is_protected_keeps_its_rows(spark, schema, feed):
+    pipeline = scratch(schema)
+    merged(pipeline, "t", feed, keys=["id"])
+    run_well(pipeline, spark)
+    key = "pipelines.reset.allowed"
+    spark.sql(f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('{key}' = 'false')")
+    feed.set((3, "c"))
+
+    materialize_fully(spark, pipeline)
+
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_full_refresh_that_the_plan_did_not_know_is_planned_as_one(spark, schema, feed):
+    pipeline = scratch(schema)
+    merged(pipeline, "t", feed, keys=["id"])
+    run_well(pipeline, spark)
+    before = seen(spark, f"{schema}.t")
+    feed.set((3,), columns="id INT")  # a refresh refuses it
+
+    materialize_fully(spark, pipeline)
+
+    after = seen(spark, f"{schema}.t")
+    assert after.rows == [(3,)]
+    assert after.schema.names == ["id"]
+    assert after.properties[EPOCH_KEY] != before.properties.get(EPOCH_KEY)
+    assert after.version == before.version + 1

@@ -3,7 +3,7 @@
 import pytest
 
 from delta_pipelines.datasets.manager import DatasetManager
-from delta_pipelines.errors import DatasetError
+from delta_pipelines.errors import DatasetError, UndeclaredInputError
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.steps import Step
 from delta_pipelines_tests.pipelines import (
@@ -171,3 +171,38 @@ def test_one_failed_view_does_not_keep_materialize_views_from_the_others(spark, 
         publish(spark, pipeline)
     assert spark.catalog.tableExists(f"{schema}.good")
     assert not spark.catalog.tableExists(f"{schema}.over_bad")
+
+
+def test_a_view_elsewhere_is_published_before_the_pipelines_own_schema_exists(spark, schema):
+    own = f"{schema}_own"
+    pipeline = scratch(own)
+    pipeline.view(f"{schema}.v", "SELECT 1 AS n")
+    try:
+        run_well(pipeline, spark)
+        assert rows_of(spark, f"{schema}.v") == [(1,)]
+    finally:
+        spark.sql(f"DROP SCHEMA IF EXISTS {own} CASCADE")
+
+
+def test_a_view_in_a_schema_of_digits_is_published(spark):
+    pipeline = scratch("2026")
+    pipeline.view("v", "SELECT 1 AS n")
+    try:
+        run_well(pipeline, spark)
+        assert rows_of(spark, "`2026`.v") == [(1,)]
+    finally:
+        spark.sql("DROP SCHEMA IF EXISTS `2026` CASCADE")
+
+
+def test_a_view_that_reads_behind_the_declarations_back_keeps_no_other_from_being_published(
+    spark, schema, feed
+):
+    pipeline = scratch(schema)
+    mirror(pipeline, "t", feed)
+    run_well(pipeline, spark)
+    path = spark.sql(f"DESCRIBE DETAIL {schema}.t").first()["location"]
+    pipeline.view("bad", f"SELECT * FROM delta.`{path}`")
+    pipeline.view("good", "SELECT id FROM t")
+    with pytest.raises(UndeclaredInputError):
+        publish(spark, pipeline)
+    assert rows_of(spark, f"{schema}.good") == [(1,), (2,)]
