@@ -127,6 +127,7 @@ class UpdateContext:
         """What was found of streams' rows that are written, over all attempts of a dataset."""
         self._anew: dict[Identifier, DatasetPlan] = {}
         self._leases: dict[Identifier, Lease] = {}
+        self._overtaken: set[Identifier] = set()
 
     def leased(
         self, spark: "SparkSession", planned: DatasetPlan, lease: Lease | None
@@ -151,9 +152,14 @@ class UpdateContext:
             return planned
         self._leases[planned.identifier] = lease
         if lease.waited or self._is_outdated(spark, planned):
+            self._overtaken.add(planned.identifier)
             self._anew[planned.identifier] = plan_anew(self.plan, spark, planned.identifier)
             self._refreshed.pop(planned.identifier, None)  # was said of the plan before
         return self.planned(planned.identifier)
+
+    def was_overtaken(self, identifier: Identifier) -> bool:
+        """True when another run had, or changed, a dataset since this run was planned."""
+        return identifier in self._overtaken
 
     def _is_outdated(self, spark: "SparkSession", planned: DatasetPlan) -> bool:
         """True when a table is no longer defined as its plan found it."""

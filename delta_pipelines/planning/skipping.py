@@ -1,7 +1,7 @@
 """The decision whether a refresh would change anything. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from delta_pipelines.planning.dependencies import Dependencies, LastWrite, TableVersion
 
@@ -28,6 +28,7 @@ def judge(
     *,
     changes: Sequence[str] = (),
     force: bool = False,
+    overtaken: bool = False,
 ) -> Verdict:
     """Decide whether a table that exists is to be refreshed.
 
@@ -36,37 +37,43 @@ def judge(
         now: What its rows would depend on; None when that cannot be told.
         changes: What a refresh would change besides rows.
         force: True when the user wants a refresh in any case.
+        overtaken: True when another run refreshed it since this run was planned: rows of older
+            versions than that one read are not to come back.
 
     Example:
         >>> same = Dependencies("0123456789abcdef")
         >>> judge(LastWrite(3, ours=True, dependencies=same), same).reason
         'nothing changed since version 3'
     """
-    reason = _reason(last, now, changes, force)
-    if reason is None:
-        return Verdict(True, f"nothing changed since version {last.version}")
-    return Verdict(False, reason)
-
-
-def _reason(
-    last: LastWrite,
-    now: Dependencies | None,
-    changes: Sequence[str],
-    force: bool,
-) -> str | None:
     if force:
-        return "that was forced"
+        return Verdict(False, "that was forced")
     if not last.ours:
-        return f"somebody else changed its rows at version {last.version}"
+        return Verdict(False, f"somebody else changed its rows at version {last.version}")
     if now is None:
-        return "this session cannot tell what its rows depend on"
-    if last.dependencies is None:
-        return f"version {last.version} does not say what its rows depended on"
+        return Verdict(False, "this session cannot tell what its rows depend on")
+    before = last.dependencies
+    if before is None:
+        return Verdict(False, f"version {last.version} does not say what its rows depended on")
     if now.without_version:
-        return "; ".join(now.without_version)
+        return Verdict(False, "; ".join(now.without_version))
     if changes:
-        return f"its definition changed ({'; '.join(changes)})"
-    return _difference(last.dependencies, now)
+        return Verdict(False, f"its definition changed ({'; '.join(changes)})")
+    difference = _difference(before, now)
+    if difference is None:
+        return Verdict(True, f"nothing changed since version {last.version}")
+    if overtaken and _is_older(now, before):
+        return Verdict(True, "another run refreshed it from later versions of its inputs")
+    return Verdict(False, difference)
+
+
+def _is_older(now: Dependencies, before: Dependencies) -> bool:
+    """True when all that differs are versions of tables, of which none is newer now."""
+    if now.tables.keys() != before.tables.keys():
+        return False
+    if _difference(before, replace(now, tables=before.tables)) is not None:
+        return False
+    pairs = [(read, before.tables[name]) for name, read in now.tables.items()]
+    return all(n.table_id == b.table_id and n.version <= b.version for n, b in pairs)
 
 
 def _difference(before: Dependencies, now: Dependencies) -> str | None:

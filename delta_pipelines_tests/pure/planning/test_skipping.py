@@ -82,6 +82,23 @@ def test_what_else_makes_a_refresh(last, options, why) -> None:
     assert (verdict.unchanged, verdict.reason) == (False, why)
 
 
+@pytest.mark.parametrize(
+    ("now", "unchanged"),
+    [
+        ({"tables": {"s.a": TableVersion("id", 2)}}, True),
+        ({"tables": {"s.a": TableVersion("id", 4)}}, False),
+        ({"tables": {"s.a": TableVersion("other", 2)}}, False),
+        ({"tables": {"s.a": TableVersion("id", 2), "s.b": TableVersion("id", 1)}}, False),
+        ({"tables": {"s.a": TableVersion("id", 2)}, "definition": "e"}, False),
+    ],
+)
+def test_a_run_that_was_overtaken_brings_no_older_rows_back(now, unchanged) -> None:
+    read = replace(BASE, **now)
+    assert judge(LAST, read, overtaken=True).unchanged is unchanged
+    assert not judge(LAST, read).unchanged  # a table put back from a backup has an older version
+    assert not judge(LAST, read, overtaken=True, force=True).unchanged
+
+
 def test_dependencies_survive_a_commit_and_other_formats_do_not() -> None:
     recorded = json.loads(json.dumps(BASE.to_dict()))
     assert Dependencies.from_dict(recorded) == BASE

@@ -129,6 +129,31 @@ def test_what_another_run_has_done_while_one_waited_is_read_by_the_rest(spark, s
     assert rows_of(spark, f"{schema}.d") == [(1,)]
 
 
+def test_a_run_that_was_overtaken_merges_no_older_rows(spark, schema) -> None:
+    spark.sql(f"CREATE TABLE {schema}.feed USING delta AS SELECT 1 AS id, 'old' AS v")
+    pipeline = scratch(schema)
+    pipeline.source(f"{schema}.feed")
+    pipeline.upsert("t", "SELECT * FROM feed", keys=["id"])
+    plan = pipeline.plan(spark)  # reads the feed as it is now
+    found = []
+
+    def work() -> None:
+        found.extend(Execution(plan, spark, run_id="overtaken").results())
+
+    waiting = threading.Thread(target=work)
+    with lease_on(spark, Identifier(None, schema, "t"), run_id="other"):
+        waiting.start()
+        spark.sql(f"UPDATE {schema}.feed SET v = 'new'")
+        other = pipeline.plan(spark)
+        DatasetManager(spark).materialize_datasets(other.graph, UpdateContext(other))
+        spark.sql(f"UPDATE {schema}.feed SET v = 'newest'")  # so there is something to refresh
+    waiting.join(60)
+    [result] = found
+    assert (result.error, result.status) == (None, "unchanged")
+    assert result.reason == "another run refreshed it from later versions of its inputs"
+    assert rows_of(spark, f"{schema}.t") == [(1, "new")]
+
+
 def test_an_interrupted_run_stops_waiting_and_lets_its_own_leases_go(spark, schema) -> None:
     pipeline = scratch(schema)
     mirror(pipeline, "a", Feed("id INT", (1,)))
