@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.catalog_lock import CatalogLock, CatalogLockedError
 from delta_pipelines.errors import SessionError
+from delta_pipelines.identifiers import SESSION_CATALOG
 from delta_pipelines.jars import download_turn
 from delta_pipelines.java import check_java, java_problem
 from delta_pipelines.postgres_catalog import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "check_catalog",
     "check_java",
     "check_session",
     "get_session",
@@ -74,6 +76,9 @@ def get_session(
     lets the next process in, as does the end of this process, however it ends. With a catalog on
     PostgreSQL any number of processes use a warehouse at once.
 
+    A session that somebody else built, set up for Delta and over the same warehouse, is returned
+    as it is, with the settings of `config` that can change; who built it stops it.
+
     Args:
         warehouse: Folder of the tables and of the catalog; made when missing.
         catalog: A PostgreSQL database to keep the catalog in instead, as
@@ -106,7 +111,9 @@ def get_session(
     with _guard:
         if _live is not None and _is_active(_live) and not jvm_has_ended():
             return _reuse(_live, location, requested, server)
-        _refuse_foreign_session()
+        foreign = _foreign_session()
+        if foreign is not None:
+            return _adopted(foreign, location, requested, server)
         stop_session()
         end_jvm()  # of a session that was stopped: it would ignore the Java options and the jars
         extra = {"spark.app.name": app_name, **requested}
@@ -173,12 +180,37 @@ def check_session(spark: "SparkSession") -> None:
     Example:
         >>> check_session(get_session("warehouse"))
     """
-    problem = delta_problem(
+    problem = _delta_problem(spark)
+    if problem:
+        raise SessionError(problem)
+
+
+def _delta_problem(spark: "SparkSession") -> str | None:
+    return delta_problem(
         extensions=spark.conf.get("spark.sql.extensions", "") or "",
         catalog=spark.conf.get("spark.sql.catalog.spark_catalog", "") or "",
     )
-    if problem:
-        raise SessionError(problem)
+
+
+def check_catalog(spark: "SparkSession", catalog: str | None) -> None:
+    """Check that names without a catalog mean the catalog that the session takes them from.
+
+    Delta's transactions look into the session catalog, Spark's SQL into the current one.
+
+    Args:
+        spark: A session, built by anyone.
+        catalog: The catalog that a pipeline names.
+
+    Raises:
+        SessionError: None is named, and the current one is not the session catalog.
+    """
+    current = spark.catalog.currentCatalog()
+    if catalog is None and current != SESSION_CATALOG:
+        raise SessionError(
+            f"The session's current catalog is {current!r}, and the pipeline names none: declare "
+            f"`Pipeline(..., catalog={current!r})`, or make {SESSION_CATALOG!r} the current one "
+            f"(`spark.catalog.setCurrentCatalog({SESSION_CATALOG!r})`)."
+        )
 
 
 def _reuse(
@@ -226,15 +258,47 @@ def _is_active(live: _Live) -> bool:
     return live.pid == os.getpid() and spark_is_active(live.spark)
 
 
-def _refuse_foreign_session() -> None:
+def _foreign_session() -> "SparkSession | None":
+    """The live session of this process that somebody else built."""
+    from pyspark.sql import SparkSession
+
     from delta_pipelines.delta.driver_jvm import spark_is_active
 
-    if spark_is_active() and not (_live is not None and _is_active(_live)):
+    if not spark_is_active() or (_live is not None and _is_active(_live)):
+        return None
+    if _live is not None and _live.pid != os.getpid():
+        raise SessionError(
+            "This process was forked from one with a live Spark session, which it cannot use: "
+            "start it by spawning."
+        )
+    return SparkSession.Builder().getOrCreate()
+
+
+def _adopted(
+    spark: "SparkSession",
+    location: str,
+    requested: Mapping[str, str],
+    catalog: PostgresCatalog | None,
+) -> "SparkSession":
+    """Take somebody else's session where it serves as ours would; its life stays theirs."""
+    complete = spark_config(location, extra=requested, catalog=catalog)
+    modifiable = [key for key in requested if spark.conf.isModifiable(key)]
+    fixed = requested.keys() - set(modifiable)
+    serves = (
+        catalog is None
+        and _delta_problem(spark) is None
+        and warehouse_location(spark.conf.get("spark.sql.warehouse.dir") or "") == location
+        and all(spark.conf.get(key, None) in (requested[key], complete[key]) for key in fixed)
+    )
+    if not serves:
         raise SessionError(
             "A Spark session that `get_session` did not build in this process is live, and Spark "
             "would ignore our settings: hand that session over as it is, stop it first, "
-            "or use a process of its own (one that was spawned, not forked)."
+            "or use a process of its own."
         )
+    for key in modifiable:
+        spark.conf.set(key, requested[key])
+    return spark
 
 
 def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "SparkSession":

@@ -33,7 +33,7 @@ from delta_pipelines.planning.flow_definition import (
 from delta_pipelines.planning.inputs import advice, check_inputs_read, outside_inputs
 from delta_pipelines.planning.ownership import owner, property_changes, protects_itself
 from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
-from delta_pipelines.planning.refresh_set import Action
+from delta_pipelines.planning.refresh_set import SPARED, Action
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set, sparing
 from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
@@ -44,7 +44,7 @@ from delta_pipelines.planning.tables import Tables
 from delta_pipelines.planning.tracing import last_write, tables_behind, trace
 from delta_pipelines.planning.view_definition import is_published, unnamed_columns, view_changes
 from delta_pipelines.redaction import Redaction
-from delta_pipelines.session import check_session
+from delta_pipelines.session import check_catalog, check_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,10 +64,12 @@ def make_plan(
         force: True when the run will refresh also what did not change.
 
     Raises:
-        SessionError: The session lacks one of Delta's settings.
+        SessionError: The session lacks one of Delta's settings, or another catalog is its current
+            one and the pipeline names none.
         DeclarationError: The graph has problems, or a selected name matches nothing.
     """
     check_session(spark)
+    check_catalog(spark, pipeline.catalog)
     graph = pipeline.graph()
     storage = pipeline.storage or default_storage(spark, pipeline.name)
     chosen = refresh_set(graph, selection)
@@ -360,9 +362,7 @@ def _action(
         what = "computed anew as always"
         if table.keeps_rows:
             what = "appended as always" if table.is_streaming_table else "merged as always"
-        return "refresh", (
-            f"a full refresh was asked for, but pipelines.reset.allowed is false: {what}"
-        )
+        return "refresh", f"{SPARED}: {what}"
     if table.is_streaming_table:
         return "refresh", "what is new in its streams is appended"
     if table.kind == "upsert":

@@ -279,6 +279,30 @@ say(spark.table("t").collect(), sorted(os.listdir(".")), sorted(os.listdir("tabl
     program.end()
 
 
+def test_a_session_that_someone_else_built_serves_where_ours_would_be_the_same(run: Run) -> None:
+    program = run("""
+from pyspark.sql import SparkSession
+builder = SparkSession.builder
+for key, value in spark_config("tables", extra=settings).items():
+    builder = builder.config(key, value)
+theirs = builder.getOrCreate()
+say(refused(session, "elsewhere"))
+settings["spark.sql.shuffle.partitions"] = "3"
+ours = session("tables")
+say(ours.sparkContext is theirs.sparkContext, theirs.conf.get("spark.sql.shuffle.partitions"))
+settings["spark.driver.memory"] = "7g"
+say(refused(session, "tables"))
+ours.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+theirs.stop()
+""")
+    [elsewhere] = map(str, program.says())
+    assert "`get_session` did not build in this process is live" in elsewhere
+    assert program.says() == [True, "3"]
+    [fixed] = map(str, program.says())
+    assert "did not build" in fixed
+    program.end()
+
+
 def test_a_start_that_fails_says_so_and_frees_the_catalog(run: Run) -> None:
     program = run("""
 own = settings["spark.driver.extraJavaOptions"]
