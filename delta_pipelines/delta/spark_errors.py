@@ -6,6 +6,7 @@ The Java stack trace stays the cause of the error; it is never its message.
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -40,6 +41,9 @@ _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}.*$", re.DOTALL)
 _WRAPPERS = re.compile(
     r"TASK_WRITE_FAILED|FAILED_EXECUTE_UDF|Job aborted|Task failed|^Exception thrown in"
 )
+_TRACE = re.compile(r"(?:at [\w.$]+\(|== SQL|JVM stacktrace)")
+_LONGEST = 2000
+"""Characters of a message: some list whole schemas."""
 _PYTHON_ERROR = re.compile(
     r"^(?P<line>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b.*)$"
 )
@@ -132,9 +136,10 @@ def _tell(exc: BaseException, causes: list[tuple[str, str]]) -> tuple[str | None
     for message in reversed(messages):
         found = _PREFIX.match(message)
         if found and not _WRAPPERS.search(message.split("\n", 1)[0]):
-            return found["condition"], _first_line(message)
+            return found["condition"], _sentence(message, found["condition"])
     deepest = next((m for m in reversed(messages) if not _WRAPPERS.search(m)), messages[-1])
-    return _condition(exc, deepest), _first_line(deepest) or type(exc).__name__
+    condition = _condition(exc, deepest)
+    return condition, _sentence(deepest, condition) or type(exc).__name__
 
 
 def _description(exc: BaseException) -> str:
@@ -159,10 +164,13 @@ def _condition(exc: BaseException, message: str) -> str | None:
     return None
 
 
-def _first_line(message: str) -> str:
-    text = _SQLSTATE.sub("", _PREFIX.sub("", message.strip()))
+def _sentence(message: str, condition: str | None) -> str:
+    """A message in one line: Spark's first one, for plans follow it; Delta's are broken to fit."""
+    text = _SQLSTATE.sub("", _PREFIX.sub("", message.strip())).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    line = lines[0] if lines else text
+    if condition is not None and condition.startswith("DELTA_"):
+        lines = [" ".join(takewhile(lambda line: not _TRACE.match(line), lines))]
+    line = lines[0][:_LONGEST] if lines else text
     return line if line.endswith((".", "!", "?")) else f"{line}."
 
 

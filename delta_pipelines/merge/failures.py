@@ -14,8 +14,11 @@ SPARK_FAILURES = (PySparkException, Py4JError)
 
 _MULTIPLE_MATCHES = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 _AMBIGUOUS = (
-    f"[{_MULTIPLE_MATCHES}] several source rows match one target row, so it is ambiguous which of "
-    "them is to change it; nothing was written."
+    f"[{_MULTIPLE_MATCHES}] Cannot perform MERGE as multiple source rows matched and attempted to "
+    "update the same target row in the Delta table. By SQL semantics of merge, when multiple "
+    "source rows match on the same target row, the update operation is ambiguous as it is unclear "
+    "which source should be used to update the matching target row. You can preprocess the source "
+    "table to eliminate the possibility of multiple matches. Nothing was written."
 )
 # A merge reads the table's protocol anew in its next attempt.
 _CONFLICTS = (*PASSING_CONFLICTS, "ProtocolChangedException")

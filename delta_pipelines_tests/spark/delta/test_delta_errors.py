@@ -65,3 +65,11 @@ def test_errors_of_this_package_and_of_python_pass(spark) -> None:
     with pytest.raises(KeyError), explained("a.b"):
         raise KeyError("x")
     assert conflict_class(KeyError("x")) is None
+
+
+def test_a_message_that_delta_broke_into_lines_is_told_whole(spark, schema) -> None:
+    spark.sql(f"CREATE TABLE {schema}.t (id INT) USING delta")
+    spark.sql(f"ALTER TABLE {schema}.t ADD CONSTRAINT few CHECK (id < 3)")
+    error = told(lambda: spark.sql(f"INSERT INTO {schema}.t VALUES (7)"))
+    assert "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in str(error)
+    assert "- id : 7" in str(error)
