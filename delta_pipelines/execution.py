@@ -24,6 +24,7 @@ from delta_pipelines.flows.unchanged import leave_as_planned
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.plan import DatasetPlan, Plan
+from delta_pipelines.planning.refresh_set import SPARED
 from delta_pipelines.quality.results import ExpectationResult, added
 
 if TYPE_CHECKING:
@@ -215,11 +216,15 @@ class Execution:
         self, planned: DatasetPlan, outcome: Outcome, seconds: float, attempts: int
     ) -> DatasetResult:
         planned = self._context.planned(planned.identifier)
+        reset_blocked = planned.identifier in self._plan.blocked
+        reason = outcome.reason
+        if reset_blocked and outcome.status == "unchanged":
+            reason = f"{reason}; {SPARED}"
         return DatasetResult(
             name=planned.name,
             status=outcome.status,
             action=outcome.action,
-            reason=outcome.reason,
+            reason=reason,
             identifier=planned.identifier,
             kind=planned.kind,
             version=outcome.version,
@@ -230,7 +235,7 @@ class Execution:
             changes=planned.changes,
             inputs=self._inputs(planned.identifier),
             notes=(*planned.notes, *outcome.notes, *_broken(outcome.expectations)),
-            reset_blocked=planned.identifier in self._plan.blocked,
+            reset_blocked=reset_blocked,
             attempts=attempts,
             merge=outcome.merge,
             expectations=outcome.expectations,

@@ -9,6 +9,7 @@ from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import TableFacts
 from delta_pipelines.graph.graph import Table
+from delta_pipelines.merge.native import ChangedRows
 from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
@@ -51,7 +52,7 @@ def leave_as_planned(
         return None
     # A plan that was made anew, after waiting for another run, is news to those that read it.
     context.versions.wrote(before)
-    return _unchanged(spark, before, planned.reason)
+    return _unchanged(spark, planned.kind, before, planned.reason)
 
 
 def leave_unchanged(
@@ -93,15 +94,16 @@ def leave_unchanged(
             now,
             changes=(planned.changes or ("its layout",)) if decision.alter else (),
             force=context.force,
+            overtaken=context.was_overtaken(table.identifier),
         )
     if not verdict.unchanged:
         context.refreshes(table.identifier, verdict.reason)
         return None
     context.versions.wrote(base)
-    return _unchanged(session, base, verdict.reason)
+    return _unchanged(session, table.kind, base, verdict.reason)
 
 
-def _unchanged(spark: "SparkSession", state: TableState, reason: str) -> Outcome:
+def _unchanged(spark: "SparkSession", kind: str, state: TableState, reason: str) -> Outcome:
     facts = TableFacts(
         schema=state.schema,
         location=state.location,
@@ -110,4 +112,5 @@ def _unchanged(spark: "SparkSession", state: TableState, reason: str) -> Outcome
         files=state.files,
         size_bytes=state.size_bytes,
     )
-    return Outcome("unchanged", "none", reason, facts, version=state.version)
+    metrics = ChangedRows(0, 0, 0).metrics if kind == "upsert" else {}
+    return Outcome("unchanged", "none", reason, facts, version=state.version, metrics=metrics)

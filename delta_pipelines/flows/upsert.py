@@ -32,6 +32,7 @@ from delta_pipelines.identifiers import quoted
 from delta_pipelines.merge.builder import merge_into
 from delta_pipelines.merge.equality import compare_rows
 from delta_pipelines.merge.keys import key_problems, newest_per_key
+from delta_pipelines.merge.native import ChangedRows
 from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.sequence import not_older, qualified
@@ -135,7 +136,7 @@ class UpsertRun:
         self._check_lease()
         commit = transaction.commit(user_metadata=self._metadata)
         rows = commit.metrics.get("numOutputRows")
-        counts = {} if rows is None else {"numTargetRowsInserted": rows}
+        counts = {} if rows is None else ChangedRows(0, 0, inserted=rows).metrics
         return self._completed(commit, {**commit.metrics, **counts}, rows)
 
     def _merge(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
@@ -215,12 +216,12 @@ class UpsertRun:
                     transaction.replace_files([], written)
             self._check_lease()
             commit = transaction.commit(user_metadata=self._metadata)
-        metrics = {
-            "numTargetRowsInserted": counts.get("insert", 0),
-            "numTargetRowsUpdated": counts.get("update", 0),
-            "numTargetRowsDeleted": counts.get("delete", 0),
-        }
-        return self._completed(commit, {**commit.metrics, **metrics}, None)
+        done = ChangedRows(
+            updated=counts.get("update", 0),
+            deleted=counts.get("delete", 0),
+            inserted=counts.get("insert", 0),
+        )
+        return self._completed(commit, {**commit.metrics, **done.metrics}, None)
 
     def _operations(self, newest: "DataFrame", target: "DataFrame") -> "DataFrame":
         """The rows that change something, each with `insert`, `update` or `delete` and its file."""

@@ -52,7 +52,7 @@ from delta_pipelines.merge.insert_only import InsertOnlyMerge
 from delta_pipelines.merge.keys import key_problems, render_keys
 from delta_pipelines.merge.native import ChangedRows, described, run_native, run_resolved
 from delta_pipelines.merge.own import OwnMerge
-from delta_pipelines.merge.prepared import MODE, MergeSource
+from delta_pipelines.merge.prepared import INSERT_ONLY, MODE, MergeSource
 from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.merge.source import MaterializeSourceReason
 from delta_pipelines.merge.spec import MergeSpec
@@ -238,6 +238,8 @@ class MergeCommand:
         obstacles = merge_obstacles(plan)
         if plan.source_reads_target:
             obstacles.append("its source reads the table")
+        if insert_only and not is_on(session, INSERT_ONLY, "true"):
+            obstacles.append(f"{INSERT_ONLY} is off")
         vectors = plan.writes_deletion_vectors
         return choose_executor(
             requested,

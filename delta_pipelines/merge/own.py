@@ -297,6 +297,7 @@ class OwnMerge:
             wide = len(places.columns) + PATH_VALUES
             found = touched.join(self._near(places, matches.changed, wide), here)
             rows = found.join(self._near_source(), on, "left")
+            tell_join(log, "leftOuter", source, touched, self._plan, rows)
         elif (alike := self._all_alike(matches)) is not None:
             rows, clauses = source, {0: alike}
         else:

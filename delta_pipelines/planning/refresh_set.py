@@ -11,6 +11,9 @@ from delta_pipelines.identifiers import Identifier
 Action = Literal["create", "refresh", "full_refresh", "none"]
 """What a run does to a dataset; `none` is what becomes of one that is skipped or left as it is."""
 
+SPARED = f"a full refresh was asked for, but {RESET_ALLOWED} is false"
+"""What a run says of a table that it refreshes instead."""
+
 log = logging.getLogger(__name__)
 
 
@@ -30,13 +33,15 @@ def construct_full_refresh_set(
         tables: The graph's tables.
         refresh: Tables to refresh, by identifier or name; None for all.
         full_refresh: Tables to refresh fully, in addition to `refresh`.
-        full_refresh_all: Every table of `refresh` is refreshed fully.
+        full_refresh_all: Every table of `refresh` is refreshed fully; of all tables where `refresh`
+            names none, as the seed's filters have it.
 
     Returns:
         All tables to refresh in either way; identifiers of the ordinary refreshes; identifiers of
         the full refreshes. The two lists of identifiers are disjoint.
     """
-    selected = [table for table in tables if refresh is None or _named(table, refresh)]
+    everything_fully = full_refresh_all and not refresh
+    selected = [t for t in tables if refresh is None or everything_fully or _named(t, refresh)]
     asked = [table for table in tables if _named(table, full_refresh)]
     if full_refresh_all:
         asked = [table for table in tables if table in selected or table in asked]

@@ -123,14 +123,11 @@ def refresh_set(graph: Graph, selection: Selection) -> RefreshSet:
     else:
         refreshed = {graph.find(name).identifier for name in selection.refresh}
     refreshed |= {flow.target for flow in reset}
-    _, _, full = construct_full_refresh_set(
-        list(graph.tables),
-        refresh=refreshed,
-        full_refresh=asked_full,
-        full_refresh_all=selection.full_refresh_all,
-    )
     chosen = refreshed | asked_full
     wanted_full = chosen if selection.full_refresh_all else asked_full
+    _, _, full = construct_full_refresh_set(
+        list(graph.tables), refresh=refreshed, full_refresh=wanted_full
+    )
     return RefreshSet(
         selected=tuple(asset for asset in graph.assets if asset.identifier in chosen),
         full=frozenset(full),

@@ -65,7 +65,7 @@ def test_the_three_collections(
             full_refresh_all=everything,
         )
 
-    chosen = set(range(6)) if refresh is None else refresh
+    chosen = set(range(6)) if refresh is None or (everything and not refresh) else refresh
     asked = full | chosen if everything else full
     allowed = {n for n in asked if not guarded[n]}
     assert names(fully) == [f"t{n}" for n in sorted(allowed)]
@@ -101,6 +101,13 @@ def test_full_refresh_all_of_a_selection_leaves_the_others_alone() -> None:
         tables(False, False, True), refresh=["t0", "t2"], full_refresh_all=True
     )
     assert (names(ordinary), names(fully)) == (["t2"], ["t0"])
+
+
+def test_full_refresh_all_of_no_selection_is_of_all_tables() -> None:
+    everything, ordinary, fully = construct_full_refresh_set(
+        tables(False, True), refresh=[], full_refresh=[], full_refresh_all=True
+    )
+    assert (len(everything), names(ordinary), names(fully)) == (2, ["t1"], ["t0"])
 
 
 @pytest.mark.parametrize("name", ["t0", "T0", "s.t0", "S.T0", Identifier(None, "s", "t0")])

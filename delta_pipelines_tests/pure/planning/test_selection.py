@@ -54,6 +54,12 @@ def test_a_full_refresh_is_in_addition_to_the_selection(graph: Graph) -> None:
     assert {i.name for i in selection.full} == {"raw"}
 
 
+def test_full_refresh_all_of_an_empty_selection_refreshes_nothing(graph: Graph) -> None:
+    selection = refresh_set(graph, Selection(refresh=(), full_refresh_all=True))
+    assert chosen(selection) == []
+    assert selection.full == frozenset()
+
+
 def test_full_refresh_all_spares_what_does_not_allow_it_and_says_so(graph: Graph) -> None:
     selection = refresh_set(graph, Selection(full_refresh_all=True))
     assert chosen(selection) == ["Raw", "merged", "shown"]
