@@ -167,6 +167,18 @@ def test_the_seeds_words_of_a_merge(spark, tmp_path, layout, caplog):
         assert joins == []
 
 
+def test_the_seeds_words_of_a_join_of_rows_that_are_marked_as_deleted(spark, tmp_path, caplog):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
+    merge = merge_into(spark, path, source(spark), "t.id = s.id", executor="classic")
+    with caplog.at_level(logging.DEBUG, logger="delta_pipelines.merge"):
+        merge.when_matched_update(set={"v": "concat(t.v, s.v)"}).execute()
+    told = [record.getMessage() for record in caplog.records]
+    [joins, plan] = [text for text in told if text.startswith("writeAllChanges")]
+    assert joins.startswith("writeAllChanges using leftOuter join:\nsource.output: ['id', 'v'")
+    assert plan.startswith("writeAllChanges: join output plan:\n")
+
+
+
 @pytest.mark.parametrize("executor", ["classic", "auto"])
 def test_with_a_version_of_delta_that_lacks_a_member_delta_merges(
     spark, tmp_path, monkeypatch, executor
