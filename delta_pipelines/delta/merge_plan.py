@@ -11,7 +11,6 @@ from datetime import date
 from functools import cached_property, reduce
 from operator import and_, or_
 
-from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -29,6 +28,7 @@ from delta_pipelines.delta.key_ranges import Key, KeyRange
 from delta_pipelines.delta.key_types import KeyType
 from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause, Values, bound, date_literal
 from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 
 _VECTORS = "delta.enableDeletionVectors"
 _OPTIMIZED = "spark.databricks.delta.optimizeWrite.enabled"
@@ -297,7 +297,7 @@ class MergePlan:
         """How large the source is, as Spark estimates it: very large where nothing is known."""
         try:
             return int(self.command.source().stats().sizeInBytes())
-        except Py4JError:
+        except SPARK_FAILURES:
             return sys.maxsize
 
     def is_partition_column(self, pair: KeyPair) -> bool:

@@ -1,10 +1,10 @@
 """One merge's transaction on Delta's own classes: files to read, rows to write, one commit."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -17,7 +17,10 @@ from delta_pipelines.delta.deletion_vectors import (
 )
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
 from delta_pipelines.delta.merge_plan import MergePlan, literal
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.steps import Step
+
+log = logging.getLogger(__name__)
 
 FILE, ROW = "__dp_file", "__dp_row"
 """Columns of a located target: the file's path as Spark writes it, and the row's place in it."""
@@ -369,5 +372,7 @@ class MergeTransaction:
         try:
             manager = self._jvm.session.sharedState().cacheManager()
             manager.recacheByPlan(self._jvm.session, self._command.target())
-        except Py4JError:  # the commit stands, whatever becomes of a cache
-            self._jvm.session.catalog().clearCache()
+        except SPARK_FAILURES:
+            # The commit stands, and Spark has taken the plans out of the cache before it plans them
+            # anew: none answers with old rows.
+            log.debug("A cached plan no longer fits the merge's target", exc_info=True)

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace as changed
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.delta import registration
@@ -20,7 +18,7 @@ from delta_pipelines.delta.metadata import WantedMetadata
 from delta_pipelines.delta.rows import conform
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.snapshots import OpenLog, open_log, state_of
-from delta_pipelines.delta.spark_errors import explain, explained
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES, explain, explained
 from delta_pipelines.delta.staging import Staging
 from delta_pipelines.delta.table import Commit, TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
@@ -265,7 +263,7 @@ class DeltaTransaction:
         overwrite = self._cleared or self._removed
         try:
             return self._staging.commit(overwrite=overwrite, user_metadata=user_metadata)
-        except (PySparkException, Py4JError) as exc:
+        except SPARK_FAILURES as exc:
             landed = self._staging.landed
             if landed is not None:
                 log.warning("%s: version %d landed, but: %s", self._dataset, landed, exc)

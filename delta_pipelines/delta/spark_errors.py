@@ -15,6 +15,10 @@ from delta_pipelines.delta.jvm import JavaObject
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.redaction import Redaction
 
+SPARK_FAILURES = (PySparkException, Py4JError)
+"""What Spark, Delta or py4j raises. PySpark gives the JVM's best-known exceptions its own classes
+(`AnalysisException`, `IllegalArgumentException`, ...), and none of those is a `Py4JError`."""
+
 PASSING_CONFLICTS = {
     "ConcurrentAppendException": "DELTA_CONCURRENT_APPEND",
     "ConcurrentDeleteReadException": "DELTA_CONCURRENT_DELETE_READ",
@@ -93,7 +97,7 @@ def explained(dataset: str) -> Iterator[None]:
     """
     try:
         yield
-    except (PySparkException, Py4JError) as exc:
+    except SPARK_FAILURES as exc:
         raise explain(exc, dataset) from exc
 
 

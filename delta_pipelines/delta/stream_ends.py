@@ -7,14 +7,13 @@ consist of little else.
 import json
 from collections.abc import Mapping
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.delta.folders import file_sizes, read_text
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name
 from delta_pipelines.delta.progress import read_progress
 from delta_pipelines.delta.relations import read_by
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 
 MOST_LOG_BYTES = 8 * 1024 * 1024
 """A longer log of files (some 50,000 of them) is left to Spark, which holds it in the JVM."""
@@ -87,7 +86,7 @@ def _unread(
         seen |= logged
     try:
         listed = [path for node in folders for path in _listed(spark, node)]
-    except (Py4JError, PySparkException):
+    except SPARK_FAILURES:
         return None  # Spark says what is wrong with the folder.
     return [path for path in listed if path not in seen]
 

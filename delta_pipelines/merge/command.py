@@ -24,6 +24,7 @@ from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_resolution import resolve_merge
 from delta_pipelines.delta.sessions import active, is_on, isolated_session, setting
 from delta_pipelines.delta.source_plan import equi_join_keys
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge.choice import ExecutorChoice, choose_executor
 from delta_pipelines.merge.clauses import (
@@ -35,7 +36,6 @@ from delta_pipelines.merge.clauses import (
 )
 from delta_pipelines.merge.equality import incomparable_columns
 from delta_pipelines.merge.failures import (
-    SPARK_FAILURES,
     AmbiguousMatchError,
     is_ambiguous,
     merge_failure,

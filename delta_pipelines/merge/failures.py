@@ -3,14 +3,15 @@
 import re
 from collections.abc import Sequence
 
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JJavaError
 
-from delta_pipelines.delta.spark_errors import PASSING_CONFLICTS, conflict_class, explain
+from delta_pipelines.delta.spark_errors import (
+    PASSING_CONFLICTS,
+    SPARK_FAILURES,
+    conflict_class,
+    explain,
+)
 from delta_pipelines.errors import MergeError
-
-SPARK_FAILURES = (PySparkException, Py4JError)
-"""What a merge can raise for which the target is to be named."""
 
 _MULTIPLE_MATCHES = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 _AMBIGUOUS = (

@@ -14,7 +14,8 @@ from delta_pipelines.delta.fixed_rows import FixedRows, RowsFailure, rows_failur
 from delta_pipelines.delta.jvm import Jvm
 from delta_pipelines.delta.merge_parts import PlannedClause
 from delta_pipelines.delta.merge_transaction import FILE, ROW
-from delta_pipelines.merge.failures import SPARK_FAILURES, ambiguous_matches, matches_lost
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES
+from delta_pipelines.merge.failures import ambiguous_matches, matches_lost
 
 PAIR, DO = "__dp_pair", "__dp_do"
 KIND, FEED = "__dp_kind", "_change_type"

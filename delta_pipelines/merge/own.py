@@ -28,8 +28,9 @@ from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_transaction import FILE, ROW, Files, MergeTransaction
 from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.identifiers import quoted
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.merge.equality import unchanged_values
-from delta_pipelines.merge.failures import SPARK_FAILURES, matches_lost, schema_moved
+from delta_pipelines.merge.failures import matches_lost, schema_moved
 from delta_pipelines.merge.injection import FEWEST_FILES, KnownKeys
 from delta_pipelines.merge.matches import (
     DO,

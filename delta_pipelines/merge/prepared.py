@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -26,8 +25,8 @@ from delta_pipelines.delta.pinned import pinned
 from delta_pipelines.delta.sessions import is_on, whole_number
 from delta_pipelines.delta.source_facts import SourceFacts
 from delta_pipelines.delta.source_plan import gather_source_facts
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge.failures import SPARK_FAILURES
 from delta_pipelines.merge.source import MaterializeSourceReason, should_materialize_source
 
 log = logging.getLogger(__name__)
@@ -229,7 +228,7 @@ class MergeSource:
             return
         try:
             fixed.free()
-        except Py4JError:
+        except SPARK_FAILURES:
             log.debug("The checkpoint of a merge's source was not freed", exc_info=True)
 
     def _noted(self, exc: BaseException) -> RowsFailure:
@@ -255,7 +254,7 @@ class MergeSource:
     def _facts(self, source: DataFrame) -> SourceFacts | None:
         try:
             return gather_source_facts(self._spark, source)
-        except Py4JError:
+        except SPARK_FAILURES:
             log.debug("The plan of the source cannot be examined", exc_info=True)
             return None
 

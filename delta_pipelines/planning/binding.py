@@ -69,9 +69,9 @@ class Binder:
         return frame
 
     def _call(self, flow: Flow) -> "DataFrame":
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
         from pyspark.sql import DataFrame
+
+        from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 
         function = flow.declaration.query.function if flow.declaration.query else None
         assert function is not None
@@ -83,7 +83,7 @@ class Binder:
             arguments[SESSION_PARAMETER] = self._session
         try:
             frame = function(**arguments)
-        except (PySparkException, Py4JError):
+        except SPARK_FAILURES:
             raise
         except Exception as error:
             told = Redaction().text(f"its function raised {type(error).__name__}: {error}")

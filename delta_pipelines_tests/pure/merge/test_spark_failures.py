@@ -1,0 +1,61 @@
+"""What a merge does for convenience must not fail it, however PySpark names the JVM's exception."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark import errors
+
+from delta_pipelines.delta.fixed_rows import FixedRows
+from delta_pipelines.delta.merge_plan import MergePlan
+from delta_pipelines.delta.merge_transaction import MergeTransaction
+from delta_pipelines.merge import prepared
+from delta_pipelines.merge.prepared import MergeSource
+
+FAILURES = [
+    Py4JError("the JVM is gone"),
+    errors.AnalysisException("a column is gone"),
+    errors.IllegalArgumentException("requirement failed"),
+    errors.UnsupportedOperationException("no statistics"),
+]
+every_failure = pytest.mark.parametrize("failure", FAILURES, ids=lambda exc: type(exc).__name__)
+
+
+def failing(failure):
+    def fail(*_):
+        raise failure
+
+    return fail
+
+
+@every_failure
+def test_a_checkpoint_that_cannot_be_freed_fails_no_merge(failure):
+    source = MergeSource(spark=None)
+    source._fixed = FixedRows(frame=None, rdd=SimpleNamespace(unpersist=failing(failure)))
+    source.release()
+    assert source.fixed is None
+
+
+@every_failure
+def test_a_source_whose_plan_cannot_be_examined_is_one_of_which_nothing_is_known(
+    failure, monkeypatch
+):
+    monkeypatch.setattr(prepared, "gather_source_facts", failing(failure))
+    assert MergeSource(spark=None)._facts(None) is None
+
+
+@every_failure
+def test_a_source_whose_size_spark_cannot_estimate_is_very_large(failure):
+    command = SimpleNamespace(source=lambda: SimpleNamespace(stats=failing(failure)))
+    assert MergePlan(None, command).source_bytes == sys.maxsize
+
+
+@every_failure
+def test_a_commit_stands_though_the_caches_over_its_table_cannot_be_made_anew(failure):
+    manager = SimpleNamespace(recacheByPlan=failing(failure))
+    shared = SimpleNamespace(cacheManager=lambda: manager)
+    session = SimpleNamespace(sharedState=lambda: shared)  # has no catalog: no cache is cleared
+    command = SimpleNamespace(target=lambda: None)
+    transaction = SimpleNamespace(_jvm=SimpleNamespace(session=session), _command=command)
+    MergeTransaction._recache(transaction)
