@@ -4,13 +4,18 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from delta_pipelines.delta.bitmaps import bitmap_of, places_in
 from delta_pipelines.delta.jvm import Jvm
 from delta_pipelines.delta.key_ranges import BUCKETS, KeyRange, as_number
 from delta_pipelines.delta.merge_parts import KeyPair, bound, date_literal
+from delta_pipelines.errors import PipelineError
+
+
+class UnreadableKeysError(PipelineError):
+    """A key has a value that Python has not, such as a day of the year 20000."""
 
 
 def key_values(rows: DataFrame, pairs: Sequence[KeyPair]) -> list[tuple[Any, ...]]:
@@ -19,10 +24,13 @@ def key_values(rows: DataFrame, pairs: Sequence[KeyPair]) -> list[tuple[Any, ...
     Args:
         rows: The source, few rows of it.
         pairs: Which keys.
+
+    Raises:
+        UnreadableKeysError: Python has no such value.
     """
     jvm = Jvm(rows.sparkSession)
     named = [bound(jvm, pair.value).alias(f"__dp_{n}") for n, pair in enumerate(pairs)]
-    return [tuple(row) for row in rows.select(*named).collect()]
+    return [tuple(row) for row in _collected(rows.select(*named))]
 
 
 def key_ends(rows: DataFrame, pairs: Sequence[KeyPair]) -> tuple[int, list[tuple[Any, Any]]]:
@@ -33,11 +41,14 @@ def key_ends(rows: DataFrame, pairs: Sequence[KeyPair]) -> tuple[int, list[tuple
     Args:
         rows: The source.
         pairs: Which keys.
+
+    Raises:
+        UnreadableKeysError: Python has no such value.
     """
     jvm = Jvm(rows.sparkSession)
     columns = [_comparable(jvm, pair) for pair in pairs]
     ends = [end(column) for column in columns for end in (F.min, F.max)]
-    count, *found = rows.agg(F.count("*"), *ends).collect()[0]
+    count, *found = _collected(rows.agg(F.count("*"), *ends))[0]
     return count, list(zip(found[::2], found[1::2], strict=True))
 
 
@@ -64,6 +75,13 @@ def key_buckets(rows: DataFrame, ends: Sequence[tuple[KeyPair, KeyRange]]) -> li
         number = F.when(within, F.least(bucket, F.lit(BUCKETS - 1)))
         parts.append(bitmap_of(jvm, number).getField("bitmap"))
     return [places_in(jvm, told) for told in rows.agg(*parts).collect()[0]]
+
+
+def _collected(rows: DataFrame) -> list[Row]:
+    try:
+        return rows.collect()
+    except (ValueError, OverflowError) as exc:
+        raise UnreadableKeysError(f"Python has no value of a key: {exc}") from exc
 
 
 def _comparable(jvm: Jvm, pair: KeyPair) -> Column:

@@ -38,7 +38,7 @@ def ends_by_statistics(rows: DataFrame, pairs: Sequence[KeyPair]) -> list[Ends |
     files = _files(leaf) if all(class_name(plan) in _KEEPING for plan in above) else None
     if files is None:
         return [None] * len(pairs)
-    told = [(json.loads(text) or {}) if (text := file.stats()) else {} for file in items(files)]
+    told = [_statistics(file.stats()) for file in items(files)]
     return [_ends(leaf, pair, told) for pair in pairs]
 
 
@@ -55,6 +55,15 @@ def _files(leaf: JavaObject) -> JavaObject | None:
         return index.addFiles()
     checksum = optional(index.getSnapshot().checksumOpt()) if index.isTimeTravelQuery() else None
     return None if checksum is None else optional(checksum.allFiles())
+
+
+def _statistics(text: str | None) -> Mapping[str, Any]:
+    """A file's statistics; empty where a foreign writer left none, or no JSON."""
+    try:
+        told = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def _ends(leaf: JavaObject, pair: KeyPair, told: Sequence[Mapping[str, Any]]) -> Ends | None:

@@ -14,7 +14,12 @@ from typing import Any
 from pyspark import errors
 
 from delta_pipelines.delta.fixed_rows import FixedRows
-from delta_pipelines.delta.key_queries import key_buckets, key_ends, key_values
+from delta_pipelines.delta.key_queries import (
+    UnreadableKeysError,
+    key_buckets,
+    key_ends,
+    key_values,
+)
 from delta_pipelines.delta.key_ranges import (
     MAX_VALUES,
     KeyRange,
@@ -120,10 +125,8 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None, *, queries: bool = True
                 return KnownKeys()
             return _of_many(pairs, fixed) if queries else _of_statistics(pairs, fixed)
         rows = key_values(fixed.frame, pairs)
-    except (ValueError, OverflowError):
-        return KnownKeys()  # a date that Python does not know
-    except _FAILING:
-        # An expression in ON that cannot be computed for a row which the merge may leave out.
+    except (UnreadableKeysError, *_FAILING):
+        # Or an expression in ON cannot be computed for a row which the merge may leave out.
         log.debug("The keys of the source cannot be told", exc_info=True)
         return KnownKeys()
     matching = [row for row in rows if None not in row]
