@@ -10,7 +10,7 @@ from delta_pipelines.delta.jvm import Jvm, is_classic, items, optional
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.snapshots import open_log, state_of
-from delta_pipelines.delta.spark_errors import explain, explained
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES, explain, explained, is_not_there
 from delta_pipelines.delta.table import HistoryEntry, TableState
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
@@ -70,7 +70,7 @@ def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
 
     Raises:
         DatasetError: When the table was dropped or replaced since, or the version's files are gone
-            (transient: planning anew helps).
+            (transient: planning anew helps); or when Spark cannot read it, as Spark says it.
 
     Example:
         >>> read_pinned(spark, load_table(spark, identifier)).count()
@@ -85,10 +85,13 @@ def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
                 return few
             rows = reader.load(state.location)
             table_id = _table_id(rows) if is_classic(spark) else state.table_id
-        except Exception as exc:
+        except SPARK_FAILURES as exc:
+            error = explain(exc, dataset)
+            if not is_not_there(exc):
+                raise error from exc
             raise DatasetError(
                 f"version {state.version} was replaced since the plan and cannot be read any more: "
-                f"run again to plan with the latest version ({explain(exc, '')}).",
+                f"run again to plan with the latest version ({error.message}).",
                 dataset=dataset,
                 transient=True,
             ) from exc

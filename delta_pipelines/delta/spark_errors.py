@@ -39,6 +39,30 @@ _RETRY_HELPS_TEXT = re.compile(
     r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block rdd_\d+_\d+ not found|FetchFailed"
     r"|ExecutorLostFailure|Executor heartbeat timed out|Could not (?:find|get) block"
 )
+_NOT_THERE = frozenset(
+    {
+        "DELTA_FILE_NOT_FOUND",
+        "DELTA_FILE_OR_DIR_NOT_FOUND",
+        "DELTA_LOG_FILE_NOT_FOUND",
+        "DELTA_MISSING_DELTA_TABLE",
+        "DELTA_MISSING_PART_FILES",
+        "DELTA_NO_COMMITS_FOUND",
+        "DELTA_NO_RECREATABLE_HISTORY_FOUND",
+        "DELTA_NO_RELATION_TABLE",
+        "DELTA_PATH_DOES_NOT_EXIST",
+        "DELTA_SCHEMA_NOT_SET",
+        "DELTA_STATE_RECOVER_ERROR",
+        "DELTA_TABLE_NOT_FOUND",
+        "DELTA_TRUNCATED_TRANSACTION_LOG",
+        "DELTA_VERSIONS_NOT_CONTIGUOUS",
+        "DELTA_VERSION_NOT_FOUND",
+        "FAILED_READ_FILE.FILE_NOT_EXIST",
+        "PATH_NOT_FOUND",
+        "TABLE_OR_VIEW_NOT_FOUND",
+    }
+)
+"""Conditions of Delta 4.4 and Spark 4.2 that say: there is no such table, version or file."""
+_NO_FILE_CLASSES = ("FileNotFoundException", "NoSuchFileException")
 _SCHEMA_CONDITIONS = ("DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",)
 _PREFIX = re.compile(r"^\[(?P<condition>[A-Z0-9_.]+)\]\s*")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}.*$", re.DOTALL)
@@ -112,6 +136,19 @@ def conflict_class(exc: BaseException) -> str | None:
             return simple
     kind = type(exc)
     return kind.__name__ if kind.__module__.startswith("delta.exceptions") else None
+
+
+def is_not_there(exc: BaseException) -> bool:
+    """True when a table, one of its versions or a file is not there, or not any more.
+
+    Args:
+        exc: What py4j or PySpark raised.
+    """
+    return any(
+        name.rsplit(".", 1)[-1] in _NO_FILE_CLASSES
+        or ((found := _PREFIX.match(message)) is not None and found["condition"] in _NOT_THERE)
+        for name, message in _causes(exc)
+    )
 
 
 def _java(exc: BaseException) -> JavaObject | None:
