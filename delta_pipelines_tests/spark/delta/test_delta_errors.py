@@ -1,8 +1,13 @@
 """What Spark's failures are told as."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 from pyspark.sql import functions as F
 
+import delta_pipelines
 from delta_pipelines.delta.spark_errors import conflict_class, explain, explained
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 
@@ -73,3 +78,18 @@ def test_a_message_that_delta_broke_into_lines_is_told_whole(spark, schema) -> N
     error = told(lambda: spark.sql(f"INSERT INTO {schema}.t VALUES (7)"))
     assert "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in str(error)
     assert "- id : 7" in str(error)
+
+
+def test_every_condition_of_deltas_that_the_package_names_is_one(spark) -> None:
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    stream = loader.getResourceAsStream("error/delta-error-classes.json")
+    known = set(json.loads(bytes(stream.readAllBytes())))
+    assert "DELTA_VERSION_NOT_FOUND" in known
+    package = Path(delta_pipelines.__file__).parent
+    named = {
+        name
+        for file in package.rglob("*.py")
+        for name in re.findall(r'"(DELTA_[A-Z_]+)"', file.read_text(encoding="utf-8"))
+        if not name.startswith("DELTA_PIPELINES_")
+    }
+    assert named - known == set()
