@@ -152,15 +152,19 @@ def stream_failure(error: StreamingQueryException) -> StreamFailure:
 def quiet_callbacks() -> Iterator[None]:
     """Keep py4j from logging a micro-batch's exception, which reaches the caller anyway."""
     log = logging.getLogger("py4j.clientserver")
-    log.addFilter(_is_no_callback)
+    # One of its own: a filter that is there already is not added, and the first stream to end would
+    # take it away from the others.
+    callbacks = _NoCallbacks()
+    log.addFilter(callbacks)
     try:
         yield
     finally:
-        log.removeFilter(_is_no_callback)
+        log.removeFilter(callbacks)
 
 
-def _is_no_callback(record: logging.LogRecord) -> bool:
-    return "executing the Python Proxy" not in str(record.msg)
+class _NoCallbacks(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "executing the Python Proxy" not in str(record.msg)
 
 
 def explained_stream(error: StreamingQueryException, dataset: str) -> DatasetError:

@@ -1,0 +1,20 @@
+"""Streams that run side by side each keep py4j quiet until they end themselves."""
+
+import logging
+
+from delta_pipelines.delta.streams import quiet_callbacks
+
+PY4J = logging.getLogger("py4j.clientserver")
+TOLD = "There was an exception while executing the Python Proxy on the Python Side."
+
+
+def test_the_first_stream_to_end_leaves_the_others_quiet(caplog):
+    first, second = quiet_callbacks(), quiet_callbacks()
+    with second:
+        with first:
+            PY4J.error(TOLD)
+        PY4J.error(TOLD)
+        PY4J.error("something else")
+    assert [record.getMessage() for record in caplog.records] == ["something else"]
+    PY4J.error(TOLD)
+    assert caplog.records[-1].getMessage() == TOLD
