@@ -8,6 +8,7 @@ does not. All of a dataset's own `spark_conf` counts, as part of its definition.
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import Jvm
+from delta_pipelines.delta.sessions import settings_of
 
 _COUNTS = frozenset(
     {
@@ -76,9 +77,8 @@ def row_settings(spark: SparkSession) -> dict[str, str]:
     Returns:
         Value by full name; always the time zone, which is the machine's when nobody set it.
     """
+    found = {name: value for name, value in settings_of(spark).items() if counts(name)}
     conf = Jvm(spark).session.sessionState().conf()
-    pairs = [pair.split(" -> ", 1) for pair in str(conf.getAllConfs().mkString("\n")).split("\n")]
-    found = {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and counts(pair[0])}
     return {**found, TIME_ZONE: str(conf.sessionLocalTimeZone())}
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from delta_pipelines.delta.sessions import active, cancel_tag, isolated_session, job_tag
+from delta_pipelines.delta.settings import TIME_ZONE, row_settings
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.errors import DatasetError
 
@@ -104,3 +105,15 @@ def test_a_tag_ends_with_its_block(spark) -> None:
     assert list(spark.sparkContext.getJobTags()) == []
     with pytest.raises(Exception, match="cannot contain"), job_tag(spark, "a,b"):
         pass
+
+
+def test_every_line_of_a_setting_that_decides_rows_counts(spark) -> None:
+    own = isolated_session(spark)
+    name = "spark.sql.columnNameOfCorruptRecord"
+    own.conf.set(name, "first -> a\nspark.sql.ansi.enabled -> maybe")
+    before = row_settings(own)
+    assert before[name] == "first -> a\nspark.sql.ansi.enabled -> maybe"
+    assert before.get("spark.sql.ansi.enabled") == row_settings(spark).get("spark.sql.ansi.enabled")
+    assert TIME_ZONE in before
+    own.conf.set(name, "first -> a\nanother second line")
+    assert row_settings(own) != before
