@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,6 @@ class Lease:
     ) -> None:
         self.waited = waited
         self.number = number
-        self.users = 1
         self._files = files
         self._record = record
         self._dataset = dataset
@@ -118,8 +117,25 @@ class Lease:
                     log.debug("%s: its lease was not renewed.", self._dataset, exc_info=True)
 
 
-_held: dict[tuple[str, str], Lease] = {}
+@dataclass(eq=False)
+class _Entry:
+    """One run's lease on one table, which several threads of the run may enter.
+
+    Args:
+        users: Threads that have it, or are on their way to it.
+        lease: None while none of them got it.
+        lock: Held while one of them asks the files. Other tables and runs do not wait for that.
+    """
+
+    users: int = 0
+    lease: Lease | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_Key = tuple[str, str]
+_held: dict[_Key, _Entry] = {}
 _guard = threading.Lock()
+"""Held while `_held` and its counts change, and never while files are read or written."""
 
 
 @contextmanager
@@ -156,36 +172,37 @@ def lease_on(
     if files is None:
         yield None
         return
-    lease = _enter(files, str(identifier), run_id, timeout, cancelled)
+    key, wait = (files.place, run_id), _Wait(str(identifier), timeout, cancelled)
+    with _guard:
+        entry = _held.setdefault(key, _Entry())
+        entry.users += 1
     try:
-        yield lease
+        yield _enter(entry, files, str(identifier), run_id, wait)
     finally:
-        _leave(lease, (files.place, run_id))
+        _leave(entry, key)
 
 
-def _enter(
-    files: LeaseFiles, dataset: str, run_id: str, timeout: float, cancelled: Callable[[], bool]
-) -> Lease:
-    key = (files.place, run_id)
-    wait = _Wait(dataset, timeout, cancelled)
+def _enter(entry: _Entry, files: LeaseFiles, dataset: str, run_id: str, wait: "_Wait") -> Lease:
     silence = Silence()
     while True:
-        with _guard:
-            lease = _held.get(key)
-            if lease is not None:
-                lease.users += 1
-                return lease
-            number = max(files.numbers(), default=0)
-            text = files.read(number) if number else None
-            record = read_record(text)
-            free = number == 0 or (record is not None and is_free(record, machine(), runs))
-            if free or silence.seconds(number, text, time.monotonic()) >= EXPIRY_SECONDS:
-                lease = _take(files, number + 1, dataset, run_id, waited=wait.has_waited)
-                if lease is not None:
-                    _held[key] = lease
-                    return lease
-        if not free:
-            wait.go_on(record)
+        with entry.lock:
+            if entry.lease is None:
+                number, text, holder = _look(files)
+                free = number == 0 or (holder is not None and is_free(holder, machine(), runs))
+                if free or silence.seconds(number, text, time.monotonic()) >= EXPIRY_SECONDS:
+                    waited = wait.has_waited
+                    entry.lease = _take(files, number + 1, dataset, run_id, waited=waited)
+                    if entry.lease is None:  # another run was faster
+                        _, _, holder = _look(files)
+            if entry.lease is not None:
+                return entry.lease
+        wait.go_on(holder)
+
+
+def _look(files: LeaseFiles) -> tuple[int, str | None, LeaseRecord | None]:
+    number = max(files.numbers(), default=0)
+    text = files.read(number) if number else None
+    return number, text, read_record(text)
 
 
 def _take(
@@ -213,13 +230,14 @@ def _take(
     return lease
 
 
-def _leave(lease: Lease, key: tuple[str, str]) -> None:
+def _leave(entry: _Entry, key: _Key) -> None:
     with _guard:
-        lease.users -= 1
-        if lease.users:
+        entry.users -= 1
+        if entry.users:
             return
-        _held.pop(key, None)
-    lease.release()
+        del _held[key]
+    if entry.lease is not None:
+        entry.lease.release()
 
 
 class _Wait:

@@ -193,6 +193,71 @@ def test_a_number_that_was_used_and_removed_gives_no_second_holder(files, monkey
     assert 6 not in real()
 
 
+def test_a_run_that_others_forestall_every_time_waits_like_any_other(files, monkeypatch) -> None:
+    tries = iter(range(100))
+
+    def too_late(*_: object) -> bool:
+        assert next(tries, None) is not None, "it asks without a pause"
+        return False
+
+    monkeypatch.setattr(LocalLeaseFiles, "create", too_late)
+    with pytest.raises(LeaseTimeoutError):
+        held(timeout=0.3).__enter__()
+    with pytest.raises(DatasetError, match="interrupted"):
+        held(cancelled=lambda: True).__enter__()
+
+
+def test_a_run_that_another_forestalled_knows_that_it_waited(files, monkeypatch) -> None:
+    real = LocalLeaseFiles.create
+
+    def forestalled(self, number: int, text: str) -> bool:
+        monkeypatch.setattr(LocalLeaseFiles, "create", real)
+        real(self, number, OTHER.replace("}", ', "released": true}'))
+        return real(self, number, text)
+
+    monkeypatch.setattr(LocalLeaseFiles, "create", forestalled)
+    with held(timeout=20) as lease:
+        assert (lease.waited, lease.number) == (True, 2)
+
+
+def test_a_slow_store_keeps_only_its_own_table_waiting(files, monkeypatch) -> None:
+    asked, answer = threading.Event(), threading.Event()
+    real = LocalLeaseFiles.numbers
+
+    def slow(self) -> list[int]:
+        if self.place == files.place:
+            asked.set()
+            assert answer.wait(20)
+        return real(self)
+
+    def enter(table: Identifier, run: str) -> None:
+        with lease_on(None, table, run_id=run) as lease:
+            got.append((table.name, lease))
+            everybody.wait(20)
+
+    monkeypatch.setattr(LocalLeaseFiles, "numbers", slow)
+    got: list[tuple[str, object]] = []
+    everybody = threading.Barrier(3)
+    threads = [threading.Thread(target=enter, args=(TABLE, "r1"), daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    assert asked.wait(20)
+    other = threading.Thread(target=enter, args=(Identifier(None, "s", "other"), "r1"), daemon=True)
+    other.start()
+    deadline = time.monotonic() + 5
+    while not got and time.monotonic() < deadline:
+        time.sleep(0.01)
+    names = [name for name, _ in got]
+    answer.set()
+    for thread in (*threads, other):
+        thread.join(20)
+    assert names == ["other"]
+    # Two threads of one run have one lease between them.
+    assert len({id(lease) for name, lease in got if name == "t"}) == 1
+    with held("r2", timeout=0):
+        pass
+
+
 def test_a_file_system_without_links_does_too(files, monkeypatch) -> None:
     def no_links(*_: object) -> None:
         raise PermissionError
