@@ -30,6 +30,19 @@ class PipelineError(Exception):
     transient: bool = False
 
 
+def is_transient(error: BaseException | None) -> bool:
+    """True when an error says that running the same again can help.
+
+    Args:
+        error: Of any kind; one that is not of this package says nothing of the kind.
+
+    Example:
+        >>> is_transient(DatasetError("two writers met.", transient=True)), is_transient(KeyError())
+        (True, False)
+    """
+    return isinstance(error, PipelineError) and error.transient
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong with a declaration or a plan.

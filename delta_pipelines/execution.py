@@ -4,7 +4,7 @@ import time
 import uuid
 from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.delta.sessions import cancel_tag, job_tag
@@ -63,7 +63,7 @@ def collect(
         just_planned=True,
     )
     results = list(execution.results())
-    success = all(result.status in ("completed", "unchanged") for result in results)
+    success = all(result.succeeded for result in results)
     result = RunResult(execution.run_id, success, DatasetResults(results))
     if raise_on_error and not success:
         raise PipelineRunError(result)
@@ -147,12 +147,13 @@ class Execution:
             inputs = [
                 i for i in self._plan.graph.inputs(identifier) if str(i) in self._plan.datasets
             ]
-            bad = [self._ended[i] for i in inputs if i in self._ended and _stops(self._ended[i])]
+            ended_before = [self._ended[i] for i in inputs if i in self._ended]
+            bad = [result for result in ended_before if not result.succeeded]
             if planned.error is not None and not planned.skipped:
                 result = _result(planned, "failed", planned.reason, error=planned.error)
             elif bad or planned.skipped:
                 result = _result(planned, "skipped", _skip_reason(planned, bad))
-            elif all(i in self._ended for i in inputs):
+            elif len(ended_before) == len(inputs):
                 del waiting[identifier]
                 running[pool.submit(self._work, planned)] = identifier
                 continue
@@ -257,10 +258,6 @@ class Execution:
             _, pending = wait(pending, timeout=POLL_SECONDS)
 
 
-def _stops(result: DatasetResult) -> bool:
-    return result.status in ("failed", "skipped")
-
-
 def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
     if not bad:
         return planned.reason
@@ -274,7 +271,7 @@ def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
 
 def _result(
     planned: DatasetPlan,
-    status: str,
+    status: Literal["failed", "skipped"],
     reason: str,
     *,
     error: Exception | None = None,
@@ -284,7 +281,7 @@ def _result(
 ) -> DatasetResult:
     return DatasetResult(
         name=planned.name,
-        status="failed" if status == "failed" else "skipped",
+        status=status,
         action="none",
         reason=reason,
         identifier=planned.identifier,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from delta_pipelines.dagster.metadata import refresh_word
-from delta_pipelines.errors import PipelineError
+from delta_pipelines.errors import is_transient
 from delta_pipelines.flows.results import DatasetResult
 
 _HEADER = "| dataset | kind | status | action | reason | version | rows | seconds |"
@@ -16,7 +16,7 @@ _RULE = "|---|---|---|---|---|---:|---:|---:|"
 def result_line(result: DatasetResult) -> str:
     """One result as a log line."""
     parts = [f"{result.identifier}: {refresh_word(result)}"]
-    if result.status in ("failed", "skipped"):
+    if not result.succeeded:
         parts = [f"{result.identifier}: {result.status}"]
     if result.rows is not None:
         parts.append(f"{result.rows:,} rows")
@@ -67,10 +67,7 @@ def failure(pipeline: str, results: Sequence[DatasetResult]) -> dg.Failure | Non
             "failed": len(failed),
             "skipped": len(skipped),
         },
-        allow_retries=bool(failed)
-        and all(
-            isinstance(result.error, PipelineError) and result.error.transient for result in failed
-        ),
+        allow_retries=bool(failed) and all(is_transient(result.error) for result in failed),
     )
 
 
@@ -83,7 +80,7 @@ def _row(result: DatasetResult) -> str:
         f"`{result.name}`",
         result.kind,
         result.status,
-        refresh_word(result) if result.status in ("completed", "unchanged") else "",
+        refresh_word(result) if result.succeeded else "",
         _cell(_said(result)),
         "" if result.version is None else str(result.version),
         "" if result.rows is None else f"{result.rows:,}",

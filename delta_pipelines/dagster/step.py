@@ -96,7 +96,7 @@ def run_step(
             results.append(result)
             _log(context, result)
             checks = list(check_results(binding, result, set(context.selected_asset_check_keys)))
-            if result.status in ("completed", "unchanged"):
+            if result.succeeded:
                 yield _materialization(context, binding, result, checks)
             else:
                 yield from checks

@@ -90,6 +90,11 @@ class DatasetResult:
     expectations: tuple[ExpectationResult, ...] = ()
 
     @property
+    def succeeded(self) -> bool:
+        """True when the table or view is now what it should be."""
+        return self.status in ("completed", "unchanged")
+
+    @property
     def failure(self) -> str:
         """What its error says, without the dataset's own name; empty when there is none."""
         return detail(self.error, (self.name, *self.identifier.spellings))

@@ -2,7 +2,7 @@
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from delta_pipelines.errors import DatasetError
+from delta_pipelines.errors import is_transient
 from delta_pipelines.flows.lease import LeaseTimeoutError
 
 MAX_ATTEMPTS = 3
@@ -14,12 +14,11 @@ def retrying() -> Retrying:
     return Retrying(
         stop=stop_after_attempt(MAX_ATTEMPTS),
         wait=wait_random_exponential(multiplier=0.2, max=5),
-        retry=retry_if_exception(_is_transient),
+        retry=retry_if_exception(_helps),
         reraise=True,
     )
 
 
-def _is_transient(error: BaseException) -> bool:
+def _helps(error: BaseException) -> bool:
     # A run that waited as long as it may does not wait again.
-    waited = isinstance(error, LeaseTimeoutError)
-    return isinstance(error, DatasetError) and error.transient and not waited
+    return is_transient(error) and not isinstance(error, LeaseTimeoutError)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from delta_pipelines.errors import PipelineError, detail
+from delta_pipelines.errors import detail, is_transient
 from delta_pipelines.identifiers import Identifier
 
 Status = Literal["completed", "unchanged", "missing", "failed"]
@@ -44,7 +44,7 @@ class TableMaintenance:
     @property
     def transient(self) -> bool:
         """True when it failed in a way that running it again can help."""
-        return isinstance(self.error, PipelineError) and self.error.transient
+        return is_transient(self.error)
 
     def __str__(self) -> str:
         if self.error is not None:

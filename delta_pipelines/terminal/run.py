@@ -64,7 +64,7 @@ def run_in_terminal(
         if result.error is not None:
             console.print(f"\n[bold red]{result.name} failed[/]", highlight=False)
             console.print(str(result.error), markup=False, highlight=False, soft_wrap=True)
-    return all(result.status in ("completed", "unchanged") for result in results)
+    return all(result.succeeded for result in results)
 
 
 def _results(

@@ -5,7 +5,8 @@ import pickle
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines.errors import Problem, as_pipeline_error, problem_of
+from delta_pipelines.catalog_lock import CatalogLockedError
+from delta_pipelines.errors import Problem, as_pipeline_error, is_transient, problem_of
 from delta_pipelines.flows.results import DatasetResults
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.source_location import SourceLocation
@@ -113,3 +114,19 @@ def test_any_exception_becomes_an_error_of_its_dataset_and_ours_stays_itself() -
     assert problem_of(ours, ("t", "s.t"), None) == Problem("lost a block.", "t", HERE)
     other = dp.DatasetError("it is a view.", dataset="ext.v")
     assert problem_of(other, ("t", "s.t"), HERE).message == "ext.v: it is a view."
+
+
+@pytest.mark.parametrize(
+    ("error", "helps"),
+    [
+        (dp.DatasetError("two writers met.", transient=True), True),
+        (dp.DatasetError("its query failed."), False),
+        (CatalogLockedError("in use"), True),
+        (OSError("no space left"), False),
+        (None, False),
+    ],
+)
+def test_only_an_error_of_this_package_says_that_a_retry_helps(
+    error: Exception | None, helps: bool
+) -> None:
+    assert is_transient(error) is helps

@@ -54,3 +54,11 @@ def test_a_result_has_what_the_contract_names_and_is_frozen() -> None:
 def test_a_run_result_has_what_the_contract_names() -> None:
     run = dp.RunResult("abc", True, DatasetResults([result("t")]))
     assert (run.run_id, run.success, run.results["s.t"].name) == ("abc", True, "t")
+
+
+@pytest.mark.parametrize(
+    ("status", "well"),
+    [("completed", True), ("unchanged", True), ("skipped", False), ("failed", False)],
+)
+def test_a_dataset_that_needed_nothing_succeeded_too(status: str, well: bool) -> None:
+    assert result("t", status).succeeded is well
