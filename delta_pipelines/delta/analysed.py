@@ -13,8 +13,9 @@ from pyspark.errors import AnalysisException
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, entries, is_a, is_classic, items
+from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, entries, is_classic, items
 from delta_pipelines.delta.listing import listing
+from delta_pipelines.delta.query_plans import files_relation
 from delta_pipelines.delta.relations import Relation, leaf_relation
 from delta_pipelines.delta.sessions import active, setting
 
@@ -186,9 +187,7 @@ class _Reader:
             self._without[f"it reads {name}, which has no version"] = None
 
     def _is_change_feed(self, leaf: JavaObject) -> bool:
-        return class_name(leaf) == "LogicalRelation" and not is_a(
-            leaf.relation(), "HadoopFsRelation"
-        )
+        return class_name(leaf) == "LogicalRelation" and files_relation(leaf) is None
 
     def _local(self, leaf: JavaObject) -> None:
         if class_name(leaf) != "LocalRelation":
@@ -200,10 +199,8 @@ class _Reader:
         self._told.append(f"{leaf.schema().catalogString()} {rows.mkString(chr(30))}")
 
     def _listed(self, leaf: JavaObject, relation: Relation) -> bool:
-        if class_name(leaf) != "LogicalRelation" or relation.location is None:
-            return False
-        source = leaf.relation()
-        if not is_a(source, "HadoopFsRelation"):
+        source = files_relation(leaf)
+        if source is None or relation.location is None:
             return False
         listed = listing(self._jvm, source.location())
         if listed is None:

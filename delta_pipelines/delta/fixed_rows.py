@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items
+from delta_pipelines.delta.query_plans import nodes
 from delta_pipelines.delta.sessions import active, setting, settings_in_tasks
 
 RDD_NAME = "mergeMaterializedSource"
@@ -221,7 +222,7 @@ def plan_text(rows: DataFrame) -> str:
 
 def is_cheap(rows: DataFrame) -> bool:
     """True when computing the rows twice costs about as much as reading them twice."""
-    return all(class_name(plan) in _CHEAP for plan in _plans(rows._jdf.queryExecution().analyzed()))
+    return all(class_name(plan) in _CHEAP for plan in nodes(rows._jdf.queryExecution().analyzed()))
 
 
 def known_bytes(spark: SparkSession, fixed: FixedRows) -> int:
@@ -286,9 +287,3 @@ def _messages(exc: BaseException) -> Iterator[str]:
             return
         yield f"{throwable.getClass().getName()}: {throwable.getMessage() or ''}"
         throwable = throwable.getCause()
-
-
-def _plans(plan: JavaObject) -> Iterator[JavaObject]:
-    yield plan
-    for child in items(plan.children()):
-        yield from _plans(child)

@@ -20,13 +20,13 @@ from delta_pipelines.delta.jvm import (
     Jvm,
     class_name,
     entries,
-    is_a,
     items,
     optional,
 )
 from delta_pipelines.delta.key_ranges import Key, KeyRange
 from delta_pipelines.delta.key_types import KeyType
 from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause, Values, bound, date_literal
+from delta_pipelines.delta.query_plans import delta_index
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 
@@ -377,7 +377,5 @@ def literal(jvm: Jvm, value: bool) -> JavaObject:
 
 
 def _delta_path(leaf: JavaObject) -> str | None:
-    if class_name(leaf) != "LogicalRelation" or not is_a(leaf.relation(), "HadoopFsRelation"):
-        return None
-    index = leaf.relation().location()
-    return str(index.deltaLog().dataPath().toString()) if is_a(index, "TahoeFileIndex") else None
+    index = delta_index(leaf)
+    return None if index is None else str(index.deltaLog().dataPath().toString())

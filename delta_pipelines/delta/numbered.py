@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 from delta_pipelines.delta.fixed_rows import FixedRows
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
-from delta_pipelines.delta.pinned import chain_of, index_of, may_differ
+from delta_pipelines.delta.pinned import index_of, may_differ
+from delta_pipelines.delta.query_plans import chain_of
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import Member
 

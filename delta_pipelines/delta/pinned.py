@@ -5,11 +5,11 @@ run says nothing about the next then, unless both read the same versions.
 """
 
 import re
-from collections.abc import Iterator
 
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, is_a, items
+from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items
+from delta_pipelines.delta.query_plans import delta_index, nodes
 from delta_pipelines.delta.signatures import Member
 
 _DELTA = "org.apache.spark.sql.delta"
@@ -75,27 +75,13 @@ def may_differ(jvm: Jvm, plan: JavaObject) -> bool:
     clock = jvm.object("org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()
     if not plan.subqueriesAll().isEmpty() or bool(plan.containsPattern(clock)):
         return True
-    return any(_TIME_AS_TEXT.search(one.expressions().mkString("\n")) for one in _plans(plan))
+    return any(_TIME_AS_TEXT.search(one.expressions().mkString("\n")) for one in nodes(plan))
 
 
 def index_of(leaf: JavaObject) -> JavaObject | None:
-    """Delta's index of the files of the table that a plan's leaf reads; None for other leaves."""
-    if class_name(leaf) != "LogicalRelation" or not is_a(leaf.relation(), "HadoopFsRelation"):
-        return None
-    index = leaf.relation().location()
-    return index if class_name(index) == "TahoeLogFileIndex" else None
-
-
-def chain_of(plan: JavaObject) -> tuple[list[JavaObject], JavaObject]:
-    """The plans above the leaf of a query that reads one thing alone, from the top, and the leaf.
-
-    Of one that reads several the leaf is where they meet.
-    """
-    above = []
-    while len(children := items(plan.children())) == 1:
-        above.append(plan)
-        plan = children[0]
-    return above, plan
+    """The index of a leaf that reads a table as its log has it; None for other leaves."""
+    index = delta_index(leaf)
+    return index if index is not None and class_name(index) == "TahoeLogFileIndex" else None
 
 
 def _held(jvm: Jvm, plan: JavaObject, snapshots: dict[str, JavaObject]) -> JavaObject | None:
@@ -130,9 +116,3 @@ def _held_relation(
         True,
     )
     return jvm.delta.DeltaTableUtils.replaceFileIndex(leaf, held)
-
-
-def _plans(plan: JavaObject) -> Iterator[JavaObject]:
-    yield plan
-    for child in items(plan.children()):
-        yield from _plans(child)

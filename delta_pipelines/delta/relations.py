@@ -7,7 +7,8 @@ from typing import Literal
 from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
-from delta_pipelines.delta.jvm import JavaObject, Packages, class_name, is_a, items, optional
+from delta_pipelines.delta.jvm import JavaObject, Packages, class_name, items, optional
+from delta_pipelines.delta.query_plans import delta_index, files_relation
 
 DECLARED_PREFIX = "__dp_input_"
 """An alias that begins so marks a declared input; nothing below it is looked at."""
@@ -129,10 +130,8 @@ def _logical_relation(plan: JavaObject) -> Relation:
             str(snapshot.metadata().id()),
             is_streaming=bool(plan.isStreaming()),
         )
-    if not is_a(source, "HadoopFsRelation"):
-        return Relation("table", name or source.getClass().getSimpleName())
-    index = source.location()
-    if is_a(index, "TahoeFileIndex"):
+    index = delta_index(plan)
+    if index is not None:
         return Relation(
             "delta",
             name,
@@ -141,7 +140,10 @@ def _logical_relation(plan: JavaObject) -> Relation:
             str(index.metadata().id()),
             is_streaming=bool(plan.isStreaming()),
         )
-    paths = ",".join(str(path.toString()) for path in items(index.rootPaths()))
+    files = files_relation(plan)
+    if files is None:
+        return Relation("table", name or source.getClass().getSimpleName())
+    paths = ",".join(str(path.toString()) for path in items(files.location().rootPaths()))
     return Relation(
         "table" if name else "files", name, paths, is_streaming=bool(plan.isStreaming())
     )

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from delta_pipelines.delta.jvm import JavaObject, class_name, items, optional
 from delta_pipelines.delta.key_types import KeyType
 from delta_pipelines.delta.merge_parts import KeyPair
-from delta_pipelines.delta.pinned import chain_of
+from delta_pipelines.delta.query_plans import chain_of, delta_index
 
 _MAPPING = "delta.columnMapping.mode"
 _KEEPING = ("Project", "Filter", "SubqueryAlias", "ResolvedHint")
@@ -43,11 +43,9 @@ def ends_by_statistics(rows: DataFrame, pairs: Sequence[KeyPair]) -> list[Ends |
 
 
 def _files(leaf: JavaObject) -> JavaObject | None:
-    if class_name(leaf) != "LogicalRelation":
-        return None
-    index = leaf.relation().location()
-    kind = class_name(index)
-    if kind not in ("TahoeBatchFileIndex", "TahoeLogFileIndex"):
+    index = delta_index(leaf)
+    kind = None if index is None else class_name(index)
+    if index is None or kind not in ("TahoeBatchFileIndex", "TahoeLogFileIndex"):
         return None
     if str(optional(index.metadata().configuration().get(_MAPPING)) or "none") != "none":
         return None  # statistics have the columns' names in the files

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, items, optional
+from delta_pipelines.delta.query_plans import files_relation
 from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.delta.source_facts import SourceFacts
 
@@ -108,8 +109,6 @@ def _ignores_unreadable_files(spark: SparkSession, plan: JavaObject) -> bool:
 
 def _file_read_options(plan: JavaObject) -> Iterator[JavaObject]:
     for leaf in items(plan.collectLeaves()):
-        if leaf.getClass().getSimpleName() != "LogicalRelation":
-            continue
-        relation = leaf.relation()
-        if "HadoopFsRelation" in relation.getClass().getSimpleName():
+        relation = files_relation(leaf)
+        if relation is not None:
             yield relation.options()
