@@ -1,7 +1,9 @@
 """What keeps a merge with Delta's own MERGE: whatever the own executors are not proved to do."""
 
-from delta_pipelines.delta.jvm import JavaObject, class_name, items, optional
+from delta_pipelines.delta.jvm import JavaObject, items, optional
+from delta_pipelines.delta.merge_parts import deletes_alone
 from delta_pipelines.delta.merge_plan import MergePlan
+from delta_pipelines.delta.own_columns import OWN_COLUMNS
 
 _KNOWN_FEATURES = frozenset(
     {
@@ -13,11 +15,6 @@ _KNOWN_FEATURES = frozenset(
 )
 """Features under which files are written and rows deleted as everywhere, or that have their own
 obstacle; a table with any other is left to Delta's own MERGE."""
-
-_OWN_NAMES = tuple(
-    f"__dp_{name}" for name in ("any", "do", "f", "file", "kind", "pair", "r", "row", "source_row")
-)
-"""Columns that the executors add to rows of the target or of the source."""
 
 
 def obstacles(plan: MergePlan) -> list[str]:
@@ -35,7 +32,7 @@ def obstacles(plan: MergePlan) -> list[str]:
     same = migrated is None or migrated.catalogString() == schema.catalogString()
     if command.schemaEvolutionEnabled() or not same:
         found.append("it may change the schema")
-    if plan.keeps_change_feed and _deletes_alone(command) and not plan.writes_deletion_vectors:
+    if plan.keeps_change_feed and deletes_alone(plan.matched) and not plan.writes_deletion_vectors:
         found.append("a row that it deletes twice would be twice in the change data feed")
     if plan.keeps_change_feed and not all(e.deterministic() for e in plan.expressions()):
         found.append("what is not deterministic would be otherwise in the change data feed")
@@ -56,7 +53,7 @@ def obstacles(plan: MergePlan) -> list[str]:
     if not all(map(_is_boolean, _conditions(command))):
         found.append("a clause's condition is no boolean")
     columns = f"{schema.catalogString()} {command.source().schema().catalogString()}".lower()
-    taken = [name for name in _OWN_NAMES if f"{name}:" in columns]
+    taken = [name for name in OWN_COLUMNS if f"{name}:" in columns]
     if taken:
         found.append(f"a column has a name that the executors need: {', '.join(taken)}")
     if not plan.has_equal_keys:
@@ -76,11 +73,3 @@ def _conditions(command: JavaObject) -> list[JavaObject]:
 
 def _is_boolean(condition: JavaObject) -> bool:
     return str(condition.dataType().catalogString()) == "boolean"
-
-
-def _deletes_alone(command: JavaObject) -> bool:
-    """True when the only matched clause deletes whatever matches, however often it does."""
-    clauses = items(command.matchedClauses())
-    if len(clauses) != 1 or optional(clauses[0].condition()) is not None:
-        return False
-    return "Delete" in class_name(clauses[0])

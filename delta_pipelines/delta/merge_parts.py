@@ -87,6 +87,19 @@ class PlannedClause:
     reads_target: bool = False
 
 
+def deletes_alone(matched: Sequence[PlannedClause]) -> bool:
+    """True when the only matched clause deletes whatever matches, however often it does.
+
+    Several rows of the source may match one of the target then, in Delta's MERGE as in ours.
+
+    Args:
+        matched: The WHEN MATCHED clauses.
+
+    Source of the rule: `MergeIntoCommandBase`, `isOnlyOneUnconditionalDelete`.
+    """
+    return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
+
+
 def date_literal(day: date) -> Column:
     """A date as a literal; PySpark's own leaves out the zeros of a year before 1000."""
     return F.expr(f"DATE'{day.isoformat()}'")

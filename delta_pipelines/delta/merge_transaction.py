@@ -17,13 +17,11 @@ from delta_pipelines.delta.deletion_vectors import (
 )
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
 from delta_pipelines.delta.merge_plan import MergePlan, literal
+from delta_pipelines.delta.own_columns import FILE, ROW
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.steps import Step
 
 log = logging.getLogger(__name__)
-
-FILE, ROW = "__dp_file", "__dp_row"
-"""Columns of a located target: the file's path as Spark writes it, and the row's place in it."""
 
 _DELTA = "org.apache.spark.sql.delta"
 _BASE = f"{_DELTA}.commands.MergeIntoCommandBase"

@@ -13,12 +13,12 @@ from pyspark.sql import functions as F
 
 from delta_pipelines.delta.fixed_rows import FixedRows, checkpoint_rows, rows_on_driver
 from delta_pipelines.delta.merge_transaction import Files
+from delta_pipelines.delta.own_columns import ANY, DO
 from delta_pipelines.merge import own
-from delta_pipelines.merge.matches import DO, NOTHING, Matches, first_acting, kept, row_metrics
+from delta_pipelines.merge.matches import NOTHING, Matches, first_acting, kept, row_metrics
 from delta_pipelines.merge.native import ChangedRows
 from delta_pipelines.steps import Step
 
-_ANY = "__dp_any"
 _NOT_DISTINCT = ("double", "float", "collate", "map", "variant")
 """In types with these, values that are one to DISTINCT may still be told apart (-0.0 and 0.0), or
 there is no DISTINCT."""
@@ -43,7 +43,7 @@ class InsertOnlyMerge(own.OwnMerge):
         located = self._txn.located(candidates, by_row=False)
         source = self._near_source(self._compared)
         found = located.join(source, self._plan.condition, "left_semi")
-        keys = found.select(*(self._plan.target_keys or (F.lit(True).alias(_ANY),)))
+        keys = found.select(*(self._plan.target_keys or (F.lit(True).alias(ANY),)))
         fixed = self._few(keys) if self._count <= own.FEW_PAIRS else None
         if fixed is None:
             types = keys.schema.simpleString()

@@ -13,13 +13,12 @@ from delta_pipelines.delta.bitmaps import Places, bitmap_of
 from delta_pipelines.delta.fixed_rows import FixedRows, RowsFailure, rows_failure
 from delta_pipelines.delta.jvm import Jvm
 from delta_pipelines.delta.merge_parts import PlannedClause
-from delta_pipelines.delta.merge_transaction import FILE, ROW
+from delta_pipelines.delta.own_columns import DO, FILE, KIND, PAIR, ROW
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.merge.failures import ambiguous_matches, matches_lost
 
-PAIR, DO = "__dp_pair", "__dp_do"
-KIND, FEED = "__dp_kind", "_change_type"
-"""Which kind of change a row tells of; the second is Delta's name, which a source may have too."""
+FEED = "_change_type"
+"""Which kind of change a row tells of, as Delta calls it; a source may have that too."""
 NOTHING = -1
 """A row that matches and that no clause acts on."""
 
@@ -85,11 +84,6 @@ class Matches:
         if self.pairs is None or not self.by_clause:
             return None
         return self.pairs.frame.where(F.col(DO) != NOTHING)
-
-
-def deletes_alone(matched: Sequence[PlannedClause]) -> bool:
-    """True when the only matched clause deletes whatever matches, however often it does."""
-    return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
 
 
 def counted(

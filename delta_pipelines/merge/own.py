@@ -23,9 +23,10 @@ from delta_pipelines.delta.fixed_rows import (
     rows_on_driver,
 )
 from delta_pipelines.delta.jvm import Jvm
-from delta_pipelines.delta.merge_parts import PlannedClause, valued
+from delta_pipelines.delta.merge_parts import PlannedClause, deletes_alone, valued
 from delta_pipelines.delta.merge_plan import MergePlan
-from delta_pipelines.delta.merge_transaction import FILE, ROW, Files, MergeTransaction
+from delta_pipelines.delta.merge_transaction import Files, MergeTransaction
+from delta_pipelines.delta.own_columns import AT_FILE, AT_ROW, DO, FILE, KIND, PAIR, ROW, SOURCE_ROW
 from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.identifiers import quoted
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
@@ -33,14 +34,10 @@ from delta_pipelines.merge.equality import unchanged_values
 from delta_pipelines.merge.failures import matches_lost, schema_moved
 from delta_pipelines.merge.injection import FEWEST_FILES, KnownKeys
 from delta_pipelines.merge.matches import (
-    DO,
     FEED,
-    KIND,
     NOTHING,
-    PAIR,
     Matches,
     counted,
-    deletes_alone,
     first_acting,
     kept,
     repeated,
@@ -48,7 +45,6 @@ from delta_pipelines.merge.matches import (
 )
 from delta_pipelines.merge.native import ChangedRows
 from delta_pipelines.merge.nearness import PATH_VALUES, near, near_source
-from delta_pipelines.merge.prepared import SOURCE_ROW
 from delta_pipelines.merge.told import tell_join, tell_touched
 from delta_pipelines.steps import Step, reached
 
@@ -291,10 +287,10 @@ class OwnMerge:
         clauses = {n: self._acting[n] for n in updates}
         if self._feeds or alone or any(self._acting[n].reads_target for n in updates):
             places = changed.select(
-                F.col(FILE).alias("__dp_f"), F.col(ROW).alias("__dp_r"), PAIR, DO
-            ).dropDuplicates(["__dp_f", "__dp_r"])  # of an unconditional delete alone
+                F.col(FILE).alias(AT_FILE), F.col(ROW).alias(AT_ROW), PAIR, DO
+            ).dropDuplicates([AT_FILE, AT_ROW])  # of an unconditional delete alone
             touched = self._txn.located(self._touched(candidates, matches), by_row=True)
-            here = (F.col(FILE) == F.col("__dp_f")) & (F.col(ROW) == F.col("__dp_r"))
+            here = (F.col(FILE) == F.col(AT_FILE)) & (F.col(ROW) == F.col(AT_ROW))
             wide = len(places.columns) + PATH_VALUES
             found = touched.join(self._near(places, matches.changed, wide), here)
             rows = found.join(self._near_source(), on, "left")

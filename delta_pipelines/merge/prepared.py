@@ -21,6 +21,7 @@ from delta_pipelines.delta.fixed_rows import (
     with_hints_of,
 )
 from delta_pipelines.delta.numbered import numbered
+from delta_pipelines.delta.own_columns import SOURCE_ROW
 from delta_pipelines.delta.pinned import pinned
 from delta_pipelines.delta.sessions import is_on, whole_number
 from delta_pipelines.delta.source_facts import SourceFacts
@@ -42,8 +43,6 @@ LEVELS = (
 INSERT_ONLY = "spark.databricks.delta.merge.optimizeInsertOnlyMerge.enabled"
 DRIVER_ROWS = "spark.delta_pipelines.merge.driverRows"
 DRIVER_BYTES = "spark.delta_pipelines.merge.driverBytes"
-SOURCE_ROW = "__dp_source_row"
-"""A number in every fixed row, so that the own executors can tell rows apart."""
 _FEW_ROWS, _FEW_BYTES, _ATTEMPTS = 10_000, 16 * 1024 * 1024, 4
 _LOST = "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY"
 
