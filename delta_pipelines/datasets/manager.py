@@ -30,7 +30,7 @@ from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
-from delta_pipelines.planning.decision import TableDecision, decide, definition_of
+from delta_pipelines.planning.decision import TableDecision, decide
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
 from delta_pipelines.planning.view_definition import is_published, published_sql
@@ -235,7 +235,7 @@ class DatasetManager:
             begun = context.begun.get(table.identifier)
             if begun is not None and transaction.base is not None:
                 # An earlier attempt has created, wiped or altered it: that is not done twice.
-                _check_same(begun, definition_of(transaction.base), table.name)
+                _check_same(begun, transaction.base.definition, table.name)
                 decision = TableDecision(create=False, wipe=False, alter=False)
             else:
                 _check_unchanged(planned, transaction.base)
@@ -296,7 +296,7 @@ def _check_unchanged(planned: DatasetPlan, base: TableState | None) -> None:
         return
     if before is None or base is None or before.table_id != base.table_id:
         raise _altered(planned.name)
-    _check_same(definition_of(before), definition_of(base), planned.name)
+    _check_same(before.definition, base.definition, planned.name)
 
 
 def _check_same(before: TableDefinition, now: TableDefinition, dataset: str) -> None:

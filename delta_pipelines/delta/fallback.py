@@ -22,7 +22,6 @@ from delta_pipelines.delta.definition import (
     check_definition,
     is_protocol,
     needs_column_mapping,
-    visible_properties,
 )
 from delta_pipelines.delta.described import described_table
 from delta_pipelines.delta.evolution import Layout, declared_schema, needs_new_files
@@ -73,7 +72,7 @@ class SeveralCommits:
             raise DatasetError("define the table once, before its rows.", dataset=self._dataset)
         reached(Step.DEFINE, self._dataset)
         check_definition(definition, self._dataset)
-        if self.base is None or definition != _definition_of(self.base):
+        if self.base is None or definition != self.base.definition:
             self._definition = definition
 
     def replace(self, rows: DataFrame) -> None:
@@ -299,13 +298,3 @@ def _lay_out(
         writer.option("mergeSchema", True)
     if definition.partition_columns:
         writer.partitionBy(*definition.partition_columns)
-
-
-def _definition_of(state: TableState) -> TableDefinition:
-    return TableDefinition(
-        state.schema,
-        state.partition_columns,
-        state.cluster_columns,
-        visible_properties(state.properties),
-        state.comment,
-    )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql.types import StructType
 
+from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.identifiers import Identifier
 
 
@@ -43,6 +44,17 @@ class TableState:
     size_bytes: int | None = None
     registered: bool = True
     is_copy: bool = False
+
+    @property
+    def definition(self) -> TableDefinition:
+        """What it is defined as, to compare with a wanted definition."""
+        return TableDefinition(
+            schema=self.schema,
+            partition_columns=tuple(self.partition_columns),
+            cluster_columns=tuple(self.cluster_columns),
+            properties=dict(self.properties),
+            comment=self.comment,
+        )
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.binding import Binder
 from delta_pipelines.planning.checkpoints import StreamSource
-from delta_pipelines.planning.decision import definition_of
 from delta_pipelines.planning.dependencies import Dependencies
 from delta_pipelines.planning.expressions import with_expressions
 from delta_pipelines.planning.kept_schema import nullable_schema
@@ -170,7 +169,7 @@ class UpdateContext:
         if before is None or now is None:
             return before is not now
         same_table = before.table_id == now.table_id
-        return not same_table or definition_of(before) != definition_of(now)
+        return not same_table or before.definition != now.definition
 
     def planned(self, identifier: Identifier) -> DatasetPlan:
         """The plan of one dataset.

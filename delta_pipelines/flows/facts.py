@@ -32,12 +32,6 @@ def table_facts(
         raise DatasetError(
             "the table was dropped right after it was written.", dataset=str(identifier)
         )
-    facts = TableFacts(
-        schema=state.schema,
-        location=state.location,
-        table_id=state.table_id,
-        data_version=last_data_version(spark, state) if data_version is None else data_version,
-        files=state.files,
-        size_bytes=state.size_bytes,
-    )
-    return state, facts
+    if data_version is None:
+        data_version = last_data_version(spark, state)
+    return state, TableFacts.of(state, data_version)

@@ -13,6 +13,8 @@ from delta_pipelines.quality.results import ExpectationResult
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from delta_pipelines.delta.table import TableState
+
 Status = Literal["completed", "unchanged", "skipped", "failed"]
 
 
@@ -35,6 +37,23 @@ class TableFacts:
     data_version: int | None = None
     files: int | None = None
     size_bytes: int | None = None
+
+    @classmethod
+    def of(cls, state: "TableState", data_version: int) -> "TableFacts":
+        """The facts of a table.
+
+        Args:
+            state: The table.
+            data_version: Last Delta version that changed rows.
+        """
+        return cls(
+            schema=state.schema,
+            location=state.location,
+            table_id=state.table_id,
+            data_version=data_version,
+            files=state.files,
+            size_bytes=state.size_bytes,
+        )
 
 
 @dataclass(frozen=True)

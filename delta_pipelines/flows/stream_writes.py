@@ -12,7 +12,7 @@ from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.planning.checkpoints import checkpoints_of
-from delta_pipelines.planning.decision import TableDecision, definition_of
+from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.quality.results import ExpectationResult, told
 from delta_pipelines.quality.watch import Watch
 
@@ -141,7 +141,7 @@ def merge_batch(
     session.conf.set(_MERGE_APPLICATION, mark.application)
     session.conf.set(_MERGE_NUMBER, str(mark.number))
     try:
-        upsert = UpsertRun(session, table, flow, definition_of(base), context, metadata=metadata)
+        upsert = UpsertRun(session, table, flow, base.definition, context, metadata=metadata)
         kept = TableDecision(create=False, wipe=False, alter=False)
         outcome = upsert.run(rows, transaction, kept)
     finally:

@@ -36,7 +36,7 @@ from delta_pipelines.planning.checkpoints import (
     next_checkpoints,
     replaced_property,
 )
-from delta_pipelines.planning.decision import TableDecision, definition_of
+from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.flow_definition import fits, flow_definition
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.starting_anew import from_the_beginning, outdated_reason
@@ -157,7 +157,7 @@ class StreamRun:
     def _note_begun(self) -> None:
         state = load_table(self._spark, self._table.identifier)
         if state is not None:
-            self._context.begun[self._table.identifier] = definition_of(state)
+            self._context.begun[self._table.identifier] = state.definition
 
     def _stream(self, flow: Flow, table_id: str) -> None:
         for restart in range(MAX_RESTARTS + 1):

@@ -104,13 +104,6 @@ def leave_unchanged(
 
 
 def _unchanged(spark: "SparkSession", kind: str, state: TableState, reason: str) -> Outcome:
-    facts = TableFacts(
-        schema=state.schema,
-        location=state.location,
-        table_id=state.table_id,
-        data_version=last_data_version(spark, state),
-        files=state.files,
-        size_bytes=state.size_bytes,
-    )
+    facts = TableFacts.of(state, last_data_version(spark, state))
     metrics = ChangedRows(0, 0, 0).metrics if kind == "upsert" else {}
     return Outcome("unchanged", "none", reason, facts, version=state.version, metrics=metrics)

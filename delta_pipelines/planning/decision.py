@@ -42,16 +42,5 @@ def decide(
     return TableDecision(
         create=False,
         wipe=is_full_refresh or not table.keeps_rows,
-        alter=definition_of(base) != definition,
-    )
-
-
-def definition_of(base: TableState) -> TableDefinition:
-    """An existing table's definition, to compare with a wanted one."""
-    return TableDefinition(
-        schema=base.schema,
-        partition_columns=tuple(base.partition_columns),
-        cluster_columns=tuple(base.cluster_columns),
-        properties=dict(base.properties),
-        comment=base.comment,
+        alter=base.definition != definition,
     )

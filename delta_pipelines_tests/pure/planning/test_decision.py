@@ -10,7 +10,7 @@ from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.decision import TableDecision, decide, definition_of
+from delta_pipelines.planning.decision import TableDecision, decide
 
 SCHEMA = StructType().add("n", IntegerType())
 WANTED = TableDefinition(SCHEMA, ("n",), (), {"a": "1"}, "comment")
@@ -69,4 +69,4 @@ def test_any_difference_of_the_definition_is_an_alter(kind: str, wanted: TableDe
 
 
 def test_an_existing_table_compares_equal_to_its_own_definition() -> None:
-    assert definition_of(BASE) == WANTED
+    assert BASE.definition == WANTED
