@@ -17,9 +17,9 @@ from pyspark.sql.types import (
 )
 
 from delta_pipelines.column_types import twins
+from delta_pipelines.delta.setting_names import COLUMN_MAPPING_MODE
 from delta_pipelines.errors import DatasetError
 
-COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 COLUMN_MAPPING_FEATURE = "delta.feature.columnMapping"
 CLUSTERING_FEATURE = "delta.feature.clustering"
 TIMESTAMP_NTZ_FEATURE = "delta.feature.timestampNtz"

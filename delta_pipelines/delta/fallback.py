@@ -16,7 +16,6 @@ from pyspark.sql.types import StructType
 
 from delta_pipelines.column_types import nullable
 from delta_pipelines.delta.definition import (
-    COLUMN_MAPPING_MODE,
     OWNER,
     TableDefinition,
     check_definition,
@@ -26,6 +25,7 @@ from delta_pipelines.delta.definition import (
 from delta_pipelines.delta.described import described_table
 from delta_pipelines.delta.evolution import Layout, declared_schema, needs_new_files
 from delta_pipelines.delta.rows import conform
+from delta_pipelines.delta.setting_names import COLUMN_MAPPING_MODE
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.statements import (
     cluster_by,

@@ -4,6 +4,7 @@ from delta_pipelines.delta.jvm import JavaObject, items, optional
 from delta_pipelines.delta.merge_parts import deletes_alone
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.own_columns import OWN_COLUMNS
+from delta_pipelines.delta.setting_names import APPEND_ONLY
 
 _KNOWN_FEATURES = frozenset(
     {
@@ -38,7 +39,7 @@ def obstacles(plan: MergePlan) -> list[str]:
         found.append("what is not deterministic would be otherwise in the change data feed")
     if settings.get("delta.enableRowTracking", "").lower() == "true":
         found.append("the table tracks rows")
-    if settings.get("delta.appendOnly", "").lower() == "true":
+    if settings.get(APPEND_ONLY, "").lower() == "true":
         found.append("the table only takes appends")
     for mark, told in {
         "delta.generationExpression": "generated",

@@ -28,9 +28,9 @@ from delta_pipelines.delta.key_types import KeyType
 from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause, Values, bound, date_literal
 from delta_pipelines.delta.query_plans import delta_index
 from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.setting_names import DELETION_VECTORS
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 
-_VECTORS = "delta.enableDeletionVectors"
 _OPTIMIZED = "spark.databricks.delta.optimizeWrite.enabled"
 _PERSISTENT_VECTORS = "spark.databricks.delta.merge.deletionVectors.persistent"
 
@@ -158,7 +158,7 @@ class MergePlan:
         """True when a MERGE deletes rows of the target by deletion vectors."""
         settings = self._jvm.session.sessionState().conf()
         persistent = str(settings.getConfString(_PERSISTENT_VECTORS, "true")).lower()
-        return persistent == self.settings.get(_VECTORS, "false").lower() == "true"
+        return persistent == self.settings.get(DELETION_VECTORS, "false").lower() == "true"
 
     @property
     def writes_optimized(self) -> bool:

@@ -8,7 +8,6 @@ from pyspark.sql.types import StructType
 from delta_pipelines.delta.definition import (
     CLUSTERING_FEATURE,
     COLUMN_MAPPING_FEATURE,
-    COLUMN_MAPPING_MODE,
     TIMESTAMP_NTZ_FEATURE,
     TableDefinition,
     check_definition,
@@ -18,6 +17,7 @@ from delta_pipelines.delta.definition import (
     needs_column_mapping,
 )
 from delta_pipelines.delta.evolution import Layout, column_named, mapped_schema, merged_schema
+from delta_pipelines.delta.setting_names import COLUMN_MAPPING_MODE
 from delta_pipelines.errors import SchemaChangeError
 
 

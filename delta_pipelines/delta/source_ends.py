@@ -12,8 +12,8 @@ from delta_pipelines.delta.jvm import JavaObject, class_name, items, optional
 from delta_pipelines.delta.key_types import KeyType
 from delta_pipelines.delta.merge_parts import KeyPair
 from delta_pipelines.delta.query_plans import chain_of, delta_index
+from delta_pipelines.delta.setting_names import COLUMN_MAPPING_MODE
 
-_MAPPING = "delta.columnMapping.mode"
 _KEEPING = ("Project", "Filter", "SubqueryAlias", "ResolvedHint")
 """Plans that leave a column's values as they are, or leave some out."""
 
@@ -47,7 +47,7 @@ def _files(leaf: JavaObject) -> JavaObject | None:
     kind = None if index is None else class_name(index)
     if index is None or kind not in ("TahoeBatchFileIndex", "TahoeLogFileIndex"):
         return None
-    if str(optional(index.metadata().configuration().get(_MAPPING)) or "none") != "none":
+    if str(optional(index.metadata().configuration().get(COLUMN_MAPPING_MODE)) or "none") != "none":
         return None  # statistics have the columns' names in the files
     if kind == "TahoeBatchFileIndex":
         return index.addFiles()

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.sessions import isolated_session, settings_of
+from delta_pipelines.delta.setting_names import USER_METADATA
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.identifiers import Identifier
 
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """VACUUM lists a table in as many tasks as this says, 10,000 by default: a minute of empty tasks
 on a laptop."""
@@ -39,7 +39,7 @@ class TableUpkeep:
         self._table = table
         self._dataset = dataset
         self._session = isolated_session(spark)
-        self._session.conf.set(_USER_METADATA, json.dumps(dict(user_metadata)))
+        self._session.conf.set(USER_METADATA, json.dumps(dict(user_metadata)))
         if _LISTING not in settings_of(self._session):
             tasks = 4 * self._session.sparkContext.defaultParallelism
             self._session.conf.set(_LISTING, str(tasks))

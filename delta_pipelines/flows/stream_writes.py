@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.setting_names import TXN_APPLICATION, TXN_NUMBER
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.transaction import begin
 from delta_pipelines.errors import DatasetError
@@ -19,8 +20,6 @@ from delta_pipelines.quality.watch import Watch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_MERGE_APPLICATION = "spark.databricks.delta.write.txnAppId"
-_MERGE_NUMBER = "spark.databricks.delta.write.txnVersion"
 """Delta's settings by which a MERGE records and checks a batch (idempotent writes)."""
 
 
@@ -138,15 +137,15 @@ def merge_batch(
     last = transaction.remembered(mark.application)
     if base is None or (last is not None and last >= mark.number):
         return BatchResult(None, {})
-    session.conf.set(_MERGE_APPLICATION, mark.application)
-    session.conf.set(_MERGE_NUMBER, str(mark.number))
+    session.conf.set(TXN_APPLICATION, mark.application)
+    session.conf.set(TXN_NUMBER, str(mark.number))
     try:
         upsert = UpsertRun(session, table, flow, base.definition, context, metadata=metadata)
         kept = TableDecision(create=False, wipe=False, alter=False)
         outcome = upsert.run(rows, transaction, kept)
     finally:
-        session.conf.unset(_MERGE_APPLICATION)
-        session.conf.unset(_MERGE_NUMBER)
+        session.conf.unset(TXN_APPLICATION)
+        session.conf.unset(TXN_NUMBER)
     changed = outcome.status == "completed"
     version = outcome.version if changed else None
     return BatchResult(version, outcome.metrics, outcome.merge, outcome.expectations)

@@ -23,6 +23,7 @@ from delta_pipelines.delta.merge_obstacles import obstacles as merge_obstacles
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_resolution import resolve_merge
 from delta_pipelines.delta.sessions import active, is_on, isolated_session, setting
+from delta_pipelines.delta.setting_names import TXN_APPLICATION, TXN_NUMBER, USER_METADATA
 from delta_pipelines.delta.source_plan import equi_join_keys
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.errors import MergeError
@@ -67,9 +68,6 @@ MAX_ATTEMPTS = 5
 """How often a merge runs when other writers keep committing first."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
-_TXN_APPLICATION = "spark.databricks.delta.write.txnAppId"
-_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 @dataclass(frozen=True)
@@ -120,12 +118,12 @@ class MergeCommand:
                 dataset=spec.target,
             )
         session = isolated_session(self._spark)
-        session.conf.set(_USER_METADATA, self._user_metadata())
-        application = session.conf.get(_TXN_APPLICATION, None)
-        number = session.conf.get(_TXN_VERSION, None)
+        session.conf.set(USER_METADATA, self._user_metadata())
+        application = session.conf.get(TXN_APPLICATION, None)
+        number = session.conf.get(TXN_NUMBER, None)
         if (application is None) != (number is None):
             raise MergeError(
-                f"[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS] {_TXN_APPLICATION} and {_TXN_VERSION} "
+                f"[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS] {TXN_APPLICATION} and {TXN_NUMBER} "
                 "are set both or neither.",
                 dataset=spec.target,
             )
@@ -190,7 +188,7 @@ class MergeCommand:
     ) -> _Outcome:
         self._attempts += 1
         if self._once is not None:  # Delta forgets the number when it has used it
-            session.conf.set(_TXN_VERSION, str(self._once[1]))
+            session.conf.set(TXN_NUMBER, str(self._once[1]))
         plan = self._resolved(session, target)
         choice = self._choose(session, plan)
         self._prepare(session, plan, source, always=choice.executor != "native")
@@ -339,7 +337,7 @@ class MergeCommand:
         return reduction.spec, reduction.note
 
     def _user_metadata(self) -> str:
-        own = self._spark.conf.get(_USER_METADATA, None)
+        own = self._spark.conf.get(USER_METADATA, None)
         return merge_user_metadata(self._token, self._spec.user_metadata, own)
 
     def _hint(self, exc: BaseException) -> str:

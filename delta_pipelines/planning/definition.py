@@ -7,6 +7,7 @@ from pyspark.sql.types import MapType, StructType
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.definition import columns as columns_of
 from delta_pipelines.delta.evolution import column_named
+from delta_pipelines.delta.setting_names import APPEND_ONLY, DELETION_VECTORS
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Table
@@ -28,9 +29,6 @@ from delta_pipelines.planning.table_rules import (
     is_always_generated,
     padded_length,
 )
-
-APPEND_ONLY = "delta.appendOnly"
-DELETION_VECTORS = "delta.enableDeletionVectors"
 
 
 def table_definition(
