@@ -218,6 +218,7 @@ class DatasetManager:
             facts = TableFacts(schema=schema)
             if existing is not None and is_published(existing, flow, schema):
                 return Outcome("unchanged", "none", "the view is published exactly so", facts)
+            context.check_lease(view.identifier)
             DatasetManager(session).materialize_view(view, flow)
         return Outcome("completed", planned.action, planned.reason, facts)
 
@@ -260,7 +261,8 @@ class DatasetManager:
         watch = Watch(rows, flow.declaration.expectations)
         transaction.replace(watch.rows)
         expectations = watch.results(table.name)
-        metadata = {**context.user_metadata(flow), **told(expectations)}
+        metadata = {**context.commit_metadata(flow), **told(expectations)}
+        context.check_lease(table.identifier)
         commit = transaction.commit(user_metadata=metadata)
         outcome = written(self._spark, table, commit, planned, context, notes=_notes(transaction))
         return dataclasses.replace(outcome, expectations=expectations)

@@ -127,6 +127,7 @@ class UpdateContext:
         self._anew: dict[Identifier, DatasetPlan] = {}
         self._leases: dict[Identifier, Lease] = {}
         self._overtaken: set[Identifier] = set()
+        self._definitions: dict[tuple[Identifier, str], str] = {}
 
     def leased(
         self, spark: "SparkSession", planned: DatasetPlan, lease: Lease | None
@@ -320,28 +321,33 @@ class UpdateContext:
                 read[outside.table] = outside.version
         return read
 
-    def user_metadata(self, flow: Flow) -> dict[str, object]:
-        """What every commit of this run says about where it comes from.
-
-        Raises:
-            DatasetError: Another run has taken the dataset's lease; transient.
-        """
-        self.check_lease(flow.target)
+    def commit_metadata(self, flow: Flow) -> dict[str, object]:
+        """What every commit of this run says about where it comes from."""
         inputs = {name: {"version": version} for name, version in self.inputs(flow).items()}
         dependencies = self.dependencies(flow)
         return {
             "run_id": self.run_id,
             "pipeline": self.plan.pipeline,
             "dataset": str(flow.target),
-            "definition": definition_hash(flow.declaration),
+            "definition": self._definition(flow),
             "inputs": self.plan.redaction.data(inputs),
             "dependencies": (
                 self.plan.redaction.data(dependencies.to_dict()) if dependencies else None
             ),
         }
 
+    def _definition(self, flow: Flow) -> str:
+        """The hash of a flow's definition, made once: all code that it reaches is read for it."""
+        key = (flow.target, flow.key)
+        if key not in self._definitions:
+            self._definitions[key] = definition_hash(flow.declaration)
+        return self._definitions[key]
+
     def check_lease(self, identifier: Identifier) -> None:
-        """Stop before a dataset is written that another run took over.
+        """Stop before a dataset is written that another run took over; right before each commit.
+
+        Args:
+            identifier: The dataset.
 
         Raises:
             DatasetError: Another run has taken the dataset's lease; transient.
@@ -352,4 +358,4 @@ class UpdateContext:
 
     def table_metadata(self, table: Table) -> dict[str, object]:
         """What a commit says that changes a table and writes no rows of a flow."""
-        return self.user_metadata(self.plan.graph.flow(table.identifier))
+        return self.commit_metadata(self.plan.graph.flow(table.identifier))

@@ -20,8 +20,6 @@ from delta_pipelines.quality.watch import Watch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-"""Delta's settings by which a MERGE records and checks a batch (idempotent writes)."""
-
 
 @dataclass(frozen=True)
 class BatchMark:
@@ -54,7 +52,12 @@ class BatchResult:
 
 
 def append_batch(
-    rows: "DataFrame", table: Table, flow: Flow, mark: BatchMark, metadata: dict[str, object]
+    rows: "DataFrame",
+    table: Table,
+    flow: Flow,
+    context: UpdateContext,
+    mark: BatchMark,
+    metadata: dict[str, object],
 ) -> BatchResult:
     """Append one micro-batch in one commit, unless the table has it already.
 
@@ -62,11 +65,13 @@ def append_batch(
         rows: The batch.
         table: The streaming table.
         flow: The flow that the batch is of.
+        context: The update.
         mark: The batch's mark.
         metadata: The commit's user metadata.
 
     Raises:
-        DatasetError: Another run refreshed the table fully meanwhile, or the write failed.
+        DatasetError: Another run has taken the table's lease or refreshed it fully meanwhile, or
+            the write failed.
         ExpectationError: Rows break an expectation that fails the refresh.
     """
     transaction = begin(rows.sparkSession, table.identifier)
@@ -80,6 +85,7 @@ def append_batch(
     if transaction.output_rows == 0:
         return BatchResult(None, {}, expectations=expectations)
     transaction.remember(mark.application, mark.number)
+    context.check_lease(table.identifier)
     commit = transaction.commit(user_metadata={**metadata, **told(expectations)})
     return BatchResult(commit.version, commit.metrics, expectations=expectations)
 
@@ -170,5 +176,5 @@ def write_batch(
         metadata: The commit's user metadata.
     """
     if table.is_streaming_table:
-        return append_batch(rows, table, flow, mark, metadata)
+        return append_batch(rows, table, flow, context, mark, metadata)
     return merge_batch(rows, table, flow, context, mark, metadata)

@@ -145,11 +145,17 @@ class StreamRun:
             transaction.define(dataclasses.replace(planned, properties=properties))
             if decision.wipe:
                 transaction.clear()
-        commit = transaction.commit(user_metadata=self._context.table_metadata(self._table))
+        commit = self._commit(transaction)
         if commit.changed:
             self._version = commit.version
         self._note_begun()
         return commit
+
+    def _commit(self, transaction: Transaction) -> Commit:
+        """Commit what changes the table and writes no rows."""
+        metadata = self._context.table_metadata(self._table)
+        self._context.check_lease(self._table.identifier)
+        return transaction.commit(user_metadata=metadata)
 
     def _path(self, flow: Flow, checkpoint: Checkpoint) -> str:
         return checkpoint.path(self._context.plan.storage, self._table.identifier, flow.key)
@@ -219,8 +225,10 @@ class StreamRun:
         """Put one micro-batch into the table, unless it is there already."""
         identifier = self._table.identifier
         reached(Step.BATCH, str(identifier))
+        # A batch that writes nothing moves the checkpoint on, which may be another run's by now.
+        self._context.check_lease(identifier)
         metadata = {
-            **self._context.user_metadata(flow),
+            **self._context.commit_metadata(flow),
             "flow": flow.name,
             "batch": mark.number,
             "checkpoint": self._checkpoints[flow.key].id,
@@ -266,7 +274,7 @@ class StreamRun:
             pipeline=self._context.plan.pipeline,
         )
         transaction.define(definition)
-        commit = transaction.commit(user_metadata=self._context.table_metadata(self._table))
+        commit = self._commit(transaction)
         self._schema = definition.schema
         self._note_begun()
         if commit.changed:

@@ -79,7 +79,7 @@ class UpsertRun:
         self._flow = flow
         self._definition = definition
         self._context = context
-        self._metadata = metadata if metadata is not None else context.user_metadata(flow)
+        self._metadata = metadata if metadata is not None else context.commit_metadata(flow)
         self._upsert = table.declaration.upsert
         names = {name.lower(): name for name in definition.schema.names}
         self._keys = tuple(names[key.lower()] for key in self._upsert.keys)

@@ -6,7 +6,9 @@ import pytest
 
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.delta.lease_storage import FOLDER, HadoopLeaseFiles, lease_files
+from delta_pipelines.errors import DatasetError
 from delta_pipelines.execution import Execution
+from delta_pipelines.flows import context as contexts
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.lease import lease_on
 from delta_pipelines.identifiers import Identifier
@@ -91,6 +93,63 @@ def test_an_upsert_that_lost_its_lease_merges_nothing(spark, schema) -> None:
         error = failure(run_one(pipeline, spark, lease_timeout=0.2))
     assert "run x (h" in str(error)
     assert rows_of(spark, f"{schema}.t") == [(1, "old")]
+
+
+def test_a_stream_that_lost_its_lease_while_it_wrote_appends_nothing(spark, schema) -> None:
+    spark.sql(f"CREATE TABLE {schema}.landing USING delta AS SELECT 1 AS id")
+    pipeline = scratch(schema)
+    pipeline.source(f"{schema}.landing")
+    pipeline.streaming_table("t", "SELECT * FROM STREAM landing")
+    run_one(pipeline, spark)
+    spark.sql(f"INSERT INTO {schema}.landing VALUES (2)")
+    files = lease_files(spark, Identifier(None, schema, "t"))
+
+    def take_over() -> None:
+        files.create(max(files.numbers()) + 1, '{"run_id": "x", "host": "h", "machine": "m"}')
+
+    with once_at(Step.WRITE, f"{schema}.t", take_over):
+        error = failure(run_one(pipeline, spark, lease_timeout=0.2))
+    assert "run x (h" in str(error)
+    assert rows_of(spark, f"{schema}.t") == [(1,)]
+
+
+def test_a_view_of_a_run_that_lost_its_lease_is_not_published(spark, schema, monkeypatch) -> None:
+    pipeline = scratch(schema)
+    pipeline.view("v", "SELECT 1 AS id")
+
+    def lost(context: UpdateContext, identifier: Identifier) -> None:
+        raise DatasetError("another run took it over.", dataset=str(identifier))
+
+    monkeypatch.setattr(UpdateContext, "check_lease", lost)
+    assert "took it over" in str(failure(run_one(pipeline, spark, "v")))
+    assert not spark.catalog.tableExists(f"{schema}.v")
+
+
+def test_telling_what_a_commit_says_stops_no_run_and_hashes_once(
+    spark, schema, monkeypatch
+) -> None:
+    pipeline = scratch(schema)
+    mirror(pipeline, "t", Feed("id INT", (1,)))
+    plan = pipeline.plan(spark)
+    context = UpdateContext(plan)
+    identifier = Identifier(None, schema, "t")
+    hashed = []
+
+    def hash_of(declaration: object) -> str:
+        hashed.append(declaration)
+        return "hash"
+
+    monkeypatch.setattr(contexts, "definition_hash", hash_of)
+    files = lease_files(spark, identifier)
+    with lease_on(spark, identifier, run_id="r1") as lease:
+        context.leased(spark, context.planned(identifier), lease)
+        files.create(lease.number + 1, '{"run_id": "x", "host": "h", "machine": "m"}')
+        flow = plan.graph.flow(identifier)
+        told = [context.commit_metadata(flow) for _ in range(3)]
+        with pytest.raises(DatasetError, match="another run took the table over"):
+            context.check_lease(identifier)
+    assert [one["definition"] for one in told] == ["hash"] * 3
+    assert len(hashed) == 1
 
 
 def test_a_retry_carries_out_the_plan_that_was_made_for_it(spark, schema) -> None:

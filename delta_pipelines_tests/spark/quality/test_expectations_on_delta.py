@@ -274,11 +274,11 @@ def test_a_retry_forgets_no_count(spark, schema, monkeypatch):
     failing = []
     write = stream_writes.append_batch
 
-    def once(rows, table, flow, mark, metadata):
+    def once(rows, table, flow, *rest):
         if flow.name == "more" and not failing:
             failing.append(flow)
             raise dp.DatasetError("another writer was faster.", dataset="t", transient=True)
-        return write(rows, table, flow, mark, metadata)
+        return write(rows, table, flow, *rest)
 
     monkeypatch.setattr(stream_writes, "append_batch", once)
     result = run_well(streaming(schema, ""), spark).results["t"]
