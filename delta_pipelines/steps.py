@@ -1,7 +1,8 @@
-"""The named steps of a run, and how a test stops at one.
+"""The named steps of a run, and how a listener hears of them.
 
-Every effect of the engine announces its step just before it happens. In production nobody
-listens; a test listens to raise, to wait at a barrier or to kill the process exactly there.
+Every effect of the engine announces its step just before it happens. The terminal listens to show
+how far a run is; a test listens to raise, to wait at a barrier or to kill the process exactly
+there. A listener hears of every run of its process.
 """
 
 from collections.abc import Callable, Iterator

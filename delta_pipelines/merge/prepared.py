@@ -182,8 +182,8 @@ class MergeSource:
         """
         if self._frame is None:
             raise SourceNotPreparedError(
-                "sourceDF was not initialized! Call "
-                "prepareSourceDFAndReturnMaterializeReason before.",
+                "sourceDF was not initialized! Call prepareSourceDFAndReturnMaterializeReason "
+                "before. In Python it is `prepare_source_df_and_return_materialize_reason`.",
                 dataset=self._target or None,
             )
         return self._frame

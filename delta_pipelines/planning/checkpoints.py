@@ -1,9 +1,11 @@
-"""The checkpoints of a table's streams, remembered in the table itself. Pure.
+"""The checkpoints of a table's streams, remembered in the table itself.
 
 A flow's checkpoint has an id of its own, and the table's properties say which one counts. A full
 refresh gives every flow a new one in the commit that wipes the rows; so whatever crashes, the table
 has either the old rows and their checkpoints, or no rows and fresh ones. Beside the id stands what
 the checkpoint's streams read, so that a source that was wiped or made anew is noticed.
+
+Nothing is read or written here; but an id is a random one, and an epoch is the time.
 """
 
 import json

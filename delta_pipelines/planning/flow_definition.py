@@ -1,4 +1,4 @@
-"""What a table is to be when flows keep adding to it: columns of all flows, and its epoch. Pure."""
+"""What a table is to be when flows keep adding to it: columns of all flows, and its epoch."""
 
 import dataclasses
 from collections.abc import Sequence

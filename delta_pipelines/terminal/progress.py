@@ -85,8 +85,10 @@ class Progress:
             self._console.print(f"{result.status:>9}  {result.identifier}  {result.seconds:.1f} s")
 
     def _reached(self, step: Step, dataset: str) -> None:
+        name = dataset.replace("`", "")
+        if name not in self._datasets:
+            return  # another run of this process
         with self._lock:
-            name = dataset.replace("`", "")
             _, started = self._steps.get(name, ("", time.monotonic()))
             self._steps[name] = (STEP_WORDS[step], started)
 
