@@ -9,7 +9,6 @@ import logging
 import os
 import socket
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -19,6 +18,8 @@ from filelock import FileLock, Timeout
 
 from delta_pipelines.derby import derby_holder
 from delta_pipelines.errors import SessionError
+from delta_pipelines.this_process import ProcessMark, runs
+from delta_pipelines.waiting import Wait
 
 logger = logging.getLogger(__name__)
 
@@ -96,13 +97,14 @@ class CatalogLock:
 
     def _acquire(self, timeout: float | None) -> None:
         self.database.parent.mkdir(parents=True, exist_ok=True)
-        wait = _Wait(self.database, timeout)
-        while not self._try_lock(min(wait.remaining(), POLL_SECONDS)):
-            wait.go_on(self._named_holder)
+        poll = (POLL_SECONDS, POLL_SECONDS)
+        wait = Wait(timeout, quiet=0.0, every=LOG_SECONDS, pauses=poll)
+        while not self._try_lock(min(wait.remaining, POLL_SECONDS)):
+            self._go_on(wait, self._named_holder)
         try:
             while stranger := derby_holder(self.database):
-                wait.go_on(lambda: stranger or "")
-                time.sleep(min(wait.remaining(), POLL_SECONDS))
+                self._go_on(wait, lambda: stranger or "")
+                wait.pause()
             self._write_holder()
         except BaseException:
             self._lock.release()
@@ -114,6 +116,16 @@ class CatalogLock:
             self.holder_file.unlink(missing_ok=True)
             self._lock.release()
 
+    def _go_on(self, wait: Wait, holder: Callable[[], str]) -> None:
+        if wait.is_over:
+            raise CatalogLockedError(
+                f"The catalog in {self.database} is in use by {holder()}, "
+                f"and {wait.timeout:g} seconds of waiting are over: wait for that process, "
+                "end it, or allow more time (`lock_timeout`, `--lock-timeout`)."
+            )
+        if wait.is_to_be_told():
+            logger.warning("Waiting for the catalog in %s, in use by %s.", self.database, holder())
+
     def _try_lock(self, seconds: float) -> bool:
         try:
             self._lock.acquire(timeout=seconds, poll_interval=POLL_SECONDS / 4)
@@ -123,7 +135,9 @@ class CatalogLock:
 
     def _named_holder(self) -> str:
         holder = read_holder(self.holder_file)
-        if holder is None or (holder.host == socket.gethostname() and not _is_alive(holder.pid)):
+        if holder is None or (
+            holder.host == socket.gethostname() and not runs(ProcessMark(holder.pid))
+        ):
             return "a process that has not written its name yet"
         return str(holder)
 
@@ -151,45 +165,8 @@ def read_holder(path: Path) -> Holder | None:
         return None
 
 
-class _Wait:
-    """One wait: when it ends and when it was last talked about."""
-
-    def __init__(self, database: Path, timeout: float | None) -> None:
-        self._database = database
-        self._timeout = timeout
-        self._start = time.monotonic()
-        self._last_log: float | None = None
-
-    def remaining(self) -> float:
-        if self._timeout is None:
-            return float("inf")
-        return max(0.0, self._start + self._timeout - time.monotonic())
-
-    def go_on(self, holder: Callable[[], str]) -> None:
-        now = time.monotonic()
-        if self.remaining() == 0.0:
-            raise CatalogLockedError(
-                f"The catalog in {self._database} is in use by {holder()}, "
-                f"and {self._timeout:g} seconds of waiting are over: wait for that process, "
-                "end it, or allow more time (`lock_timeout`, `--lock-timeout`)."
-            )
-        if self._last_log is None or now - self._last_log >= LOG_SECONDS:
-            self._last_log = now
-            logger.warning("Waiting for the catalog in %s, in use by %s.", self._database, holder())
-
-
 def _program(argument: str) -> str:
     path = Path(argument)
     if path.name == "__main__.py":
         return path.parent.name
     return path.name if path.name not in ("", "-c", "-m") else "python"
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

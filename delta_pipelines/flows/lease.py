@@ -30,6 +30,7 @@ from delta_pipelines.flows.lease_record import (
 )
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.this_process import machine, mark_of, runs
+from delta_pipelines.waiting import Wait
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,17 +173,25 @@ def lease_on(
     if files is None:
         yield None
         return
-    key, wait = (files.place, run_id), _Wait(str(identifier), timeout, cancelled)
+    key = (files.place, run_id)
     with _guard:
         entry = _held.setdefault(key, _Entry())
         entry.users += 1
     try:
-        yield _enter(entry, files, str(identifier), run_id, wait)
+        yield _enter(entry, files, str(identifier), run_id, timeout, cancelled)
     finally:
         _leave(entry, key)
 
 
-def _enter(entry: _Entry, files: LeaseFiles, dataset: str, run_id: str, wait: "_Wait") -> Lease:
+def _enter(
+    entry: _Entry,
+    files: LeaseFiles,
+    dataset: str,
+    run_id: str,
+    timeout: float,
+    cancelled: Callable[[], bool],
+) -> Lease:
+    wait = Wait(timeout, quiet=FIRST_LOG_SECONDS, every=LOG_SECONDS, pauses=POLL_SECONDS)
     silence = Silence()
     while True:
         with entry.lock:
@@ -196,7 +205,7 @@ def _enter(entry: _Entry, files: LeaseFiles, dataset: str, run_id: str, wait: "_
                         _, _, holder = _look(files)
             if entry.lease is not None:
                 return entry.lease
-        wait.go_on(holder)
+        _go_on(wait, dataset, holder, cancelled)
 
 
 def _look(files: LeaseFiles) -> tuple[int, str | None, LeaseRecord | None]:
@@ -240,38 +249,24 @@ def _leave(entry: _Entry, key: _Key) -> None:
         entry.lease.release()
 
 
-class _Wait:
-    """One wait: when it ends and when it was last talked about."""
-
-    def __init__(self, dataset: str, timeout: float, cancelled: Callable[[], bool]) -> None:
-        self._dataset = dataset
-        self._timeout = timeout
-        self._cancelled = cancelled
-        self._start = time.monotonic()
-        self._next_log = self._start + FIRST_LOG_SECONDS
-        self._pause = POLL_SECONDS[0]
-        self.has_waited = False
-
-    def go_on(self, holder: LeaseRecord | None) -> None:
-        now = time.monotonic()
-        who = str(holder) if holder else "a run whose name cannot be read"
-        if self._cancelled():
-            raise DatasetError(
-                f"the run was interrupted while it waited for {who}; nothing was written.",
-                dataset=self._dataset,
-            )
-        remaining = self._start + self._timeout - now
-        if remaining <= 0:
-            raise LeaseTimeoutError(
-                f"{who} works on it, and {self._timeout:g} seconds of waiting are over; nothing "
-                "was written. Run it again when that run has ended, end that run, or allow more "
-                "time (`lease_timeout`, `--lease-timeout`).",
-                dataset=self._dataset,
-                transient=True,
-            )
-        if now >= self._next_log:
-            self._next_log = now + LOG_SECONDS
-            log.warning("%s: waiting for %s, which works on it.", self._dataset, who)
-        self.has_waited = True
-        time.sleep(min(self._pause, remaining))
-        self._pause = min(self._pause * 1.5, POLL_SECONDS[1])
+def _go_on(
+    wait: Wait, dataset: str, holder: LeaseRecord | None, cancelled: Callable[[], bool]
+) -> None:
+    """Wait for the holder a little longer."""
+    who = str(holder) if holder else "a run whose name cannot be read"
+    if cancelled():
+        raise DatasetError(
+            f"the run was interrupted while it waited for {who}; nothing was written.",
+            dataset=dataset,
+        )
+    if wait.is_over:
+        raise LeaseTimeoutError(
+            f"{who} works on it, and {wait.timeout:g} seconds of waiting are over; nothing "
+            "was written. Run it again when that run has ended, end that run, or allow more "
+            "time (`lease_timeout`, `--lease-timeout`).",
+            dataset=dataset,
+            transient=True,
+        )
+    if wait.is_to_be_told():
+        log.warning("%s: waiting for %s, which works on it.", dataset, who)
+    wait.pause()
