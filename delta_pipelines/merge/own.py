@@ -28,8 +28,8 @@ from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_transaction import Files, MergeTransaction
 from delta_pipelines.delta.own_columns import AT_FILE, AT_ROW, DO, FILE, KIND, PAIR, ROW, SOURCE_ROW
 from delta_pipelines.delta.sessions import is_on
-from delta_pipelines.identifiers import quoted
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
+from delta_pipelines.identifiers import quoted
 from delta_pipelines.merge.equality import unchanged_values
 from delta_pipelines.merge.failures import matches_lost, schema_moved
 from delta_pipelines.merge.injection import FEWEST_FILES, KnownKeys

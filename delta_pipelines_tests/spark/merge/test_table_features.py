@@ -178,7 +178,6 @@ def test_the_seeds_words_of_a_join_of_rows_that_are_marked_as_deleted(spark, tmp
     assert plan.startswith("writeAllChanges: join output plan:\n")
 
 
-
 @pytest.mark.parametrize("executor", ["classic", "auto"])
 def test_with_a_version_of_delta_that_lacks_a_member_delta_merges(
     spark, tmp_path, monkeypatch, executor
