@@ -38,6 +38,9 @@ _PERSISTENT_VECTORS = "spark.databricks.delta.merge.deletionVectors.persistent"
 class MergePlan:
     """Delta's resolved `MergeIntoCommand`.
 
+    The command never changes, and each question is several round trips to the JVM: what was asked
+    once is kept.
+
     Args:
         jvm: The merge's session.
         command: The command; it was not run.
@@ -47,7 +50,7 @@ class MergePlan:
         self._jvm = jvm
         self.command = command
 
-    @property
+    @cached_property
     def source_columns(self) -> list[int]:
         """Which columns of the source the merge reads, by position, in the source's order.
 
@@ -60,32 +63,32 @@ class MergePlan:
             return list(range(source.output().size()))
         return [n for n, attribute in enumerate(items(source.output())) if read.contains(attribute)]
 
-    @property
+    @cached_property
     def condition(self) -> Column:
         """ON."""
         return self._bound(self.command.condition())
 
-    @property
+    @cached_property
     def matched(self) -> list[PlannedClause]:
         """The WHEN MATCHED clauses, in their order."""
         return [self._clause(clause) for clause in items(self.command.matchedClauses())]
 
-    @property
+    @cached_property
     def not_matched(self) -> list[PlannedClause]:
         """The WHEN NOT MATCHED clauses, in their order."""
         return [self._clause(clause) for clause in items(self.command.notMatchedClauses())]
 
-    @property
+    @cached_property
     def not_matched_by_source(self) -> list[PlannedClause]:
         """The WHEN NOT MATCHED BY SOURCE clauses, in their order."""
         return [self._clause(clause) for clause in items(self.command.notMatchedBySourceClauses())]
 
-    @property
+    @cached_property
     def acts_by_source(self) -> bool:
         """True when it has NOT MATCHED BY SOURCE clauses."""
         return not self.command.notMatchedBySourceClauses().isEmpty()
 
-    @property
+    @cached_property
     def by_source_predicate(self) -> JavaObject | None:
         """When some NOT MATCHED BY SOURCE clause can act, about the target; None without one."""
         clauses = items(self.command.notMatchedBySourceClauses())
@@ -97,7 +100,7 @@ class MergePlan:
             return literal(self._jvm, True)
         return reduce(expressions.Or, conditions)
 
-    @property
+    @cached_property
     def part_by_source(self) -> bool:
         """True when NOT MATCHED BY SOURCE clauses act on a part of the target's rows only."""
         clauses = items(self.command.notMatchedBySourceClauses())
@@ -108,7 +111,7 @@ class MergePlan:
         """The columns of the target."""
         return tuple(self._bound(a) for a in items(self.command.target().output()))
 
-    @property
+    @cached_property
     def target_keys(self) -> tuple[Column, ...]:
         """The columns of the target that ON reads."""
         read = self.command.condition().references()
@@ -121,7 +124,7 @@ class MergePlan:
         """The target's columns, in the order of a clause's values."""
         return self._jvm.rows_of(self.command.target()).schema
 
-    @property
+    @cached_property
     def partition_columns(self) -> list[str]:
         """The columns by which the target is partitioned."""
         index = self.command.targetFileIndex()
@@ -132,35 +135,35 @@ class MergePlan:
         """The source as it was resolved: its `now()` is that of the clauses."""
         return self._jvm.rows_of(self.command.source())
 
-    @property
+    @cached_property
     def metadata(self) -> JavaObject:
         """The target's metadata when the merge was resolved; `getSnapshot` would ask anew."""
         return self.command.targetFileIndex().metadata()
 
-    @property
+    @cached_property
     def protocol(self) -> JavaObject:
         """The target's protocol when the merge was resolved."""
         return self.command.targetFileIndex().protocol()
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, str]:
         """The target's table properties when the merge was resolved."""
         return {str(k): str(v) for k, v in entries(self.metadata.configuration()).items()}
 
-    @property
+    @cached_property
     def keeps_change_feed(self) -> bool:
         """True when the target keeps a change data feed."""
         feed = self._jvm.object("org.apache.spark.sql.delta.DeltaConfigs").CHANGE_DATA_FEED()
         return bool(feed.fromMetaData(self.metadata))  # it has had another name
 
-    @property
+    @cached_property
     def writes_deletion_vectors(self) -> bool:
         """True when a MERGE deletes rows of the target by deletion vectors."""
         settings = self._jvm.session.sessionState().conf()
         persistent = str(settings.getConfString(_PERSISTENT_VECTORS, "true")).lower()
         return persistent == self.settings.get(DELETION_VECTORS, "false").lower() == "true"
 
-    @property
+    @cached_property
     def writes_optimized(self) -> bool:
         """True when Delta shuffles what it writes to the target into files of a good size."""
         settings = self._jvm.session.sessionState().conf()
@@ -168,13 +171,13 @@ class MergePlan:
         wanted = settings.getConfString(_OPTIMIZED, None)
         return str(table if wanted is None else wanted).lower() == "true"
 
-    @property
+    @cached_property
     def has_equal_keys(self) -> bool:
         """True when some conjunct of ON says that the sides equal each other in something."""
         conjuncts = items(self.command.splitConjunctivePredicates(self.command.condition()))
         return any(class_name(conjunct) in ("EqualTo", "EqualNullSafe") for conjunct in conjuncts)
 
-    @property
+    @cached_property
     def source_reads_target(self) -> bool:
         """True when the source or a clause's value reads the table that is merged into.
 
@@ -190,7 +193,7 @@ class MergePlan:
             _delta_path(leaf) == path for plan in plans for leaf in items(plan.collectLeaves())
         )
 
-    @property
+    @cached_property
     def key_pairs(self) -> list[KeyPair]:
         """The conjuncts of ON that say: a column of the target equals something of the source.
 

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -81,6 +82,7 @@ class MergeTransaction:
         self._txn = log.startTransaction(self._command.catalogTable(), jvm.none)
         self._log = log
         self._actions: list[JavaObject] = []
+        self._by_paths: dict[Files, JavaObject] = {}
         self._started = time.monotonic()
         self.metrics: dict[str, int] = {}
         """Delta's metrics of a merge, as far as they are known."""
@@ -160,9 +162,10 @@ class MergeTransaction:
 
     def _few_files(self) -> Files | None:
         """All files of a small table; asking Delta costs several jobs."""
-        files = self._all_files()
+        files = self._all_files
         return files if files is not None and len(files) <= FEW_FILES else None
 
+    @cached_property
     def _all_files(self) -> Files | None:
         """All files with their statistics, if the table's checksum lists them."""
         checksum = optional(self._txn.snapshot().checksumOpt())
@@ -216,14 +219,21 @@ class MergeTransaction:
         return Files(self._jvm.sequence(list(found.values())))
 
     def _by_path(self, candidates: Files, paths: Sequence[str]) -> dict[str, JavaObject]:
-        helper, known = self._helper(candidates)
+        known = self._known_by_path(candidates)
         folder = self._log.dataPath()
-        return {path: helper.getTouchedFile(folder, path, known) for path in paths}
+        return {path: self._helper.getTouchedFile(folder, path, known) for path in paths}
 
-    def _helper(self, candidates: Files) -> tuple[JavaObject, JavaObject]:
-        """Delta's helper for deletion vectors, and the candidates as it knows them by path."""
-        helper = self._jvm.object(f"{_DELTA}.commands.DMLWithDeletionVectorsHelper")
-        return helper, helper.generateCandidateFileMap(self._log.dataPath(), candidates.added)
+    @cached_property
+    def _helper(self) -> JavaObject:
+        """Delta's helper for deletion vectors."""
+        return self._jvm.object(f"{_DELTA}.commands.DMLWithDeletionVectorsHelper")
+
+    def _known_by_path(self, files: Files) -> JavaObject:
+        """Files as Delta's helper knows them by path; made once, for each is resolved for that."""
+        if files not in self._by_paths:
+            known = self._helper.generateCandidateFileMap(self._log.dataPath(), files.added)
+            self._by_paths[files] = known
+        return self._by_paths[files]
 
     def delete_rows(
         self,
@@ -240,11 +250,11 @@ class MergeTransaction:
         """
         if known is not None and len(known) > MOST_ON_DRIVER:
             known = None
-        complete = candidates if candidates.whole else self._all_files()
+        complete = candidates if candidates.whole else self._all_files
         if complete is None and known is not None:
             complete = self._with_statistics(candidates, list(known))
         complete = complete or candidates
-        helper, by_path = self._helper(complete)
+        helper, by_path = self._helper, self._known_by_path(complete)
         whole = False
         if known is not None:
             files = self._by_path(complete, list(known))

@@ -5,8 +5,10 @@ one differs the fallback writer is used, and says why.
 """
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic
@@ -110,7 +112,11 @@ REQUIRED: tuple[Member, ...] = (
     ),
 )
 
-_checked: dict[str, str | None] = {}
+_checked: WeakKeyDictionary[SparkContext, dict[tuple[Member, ...], str | None]] = (
+    WeakKeyDictionary()
+)
+"""By the context itself: asking for its id is two round trips to the JVM, some hundred times a run.
+One that is stopped goes with its answers, and the next, of another Delta maybe, has its own."""
 
 
 def check_signatures(spark: SparkSession, required: tuple[Member, ...] = REQUIRED) -> str | None:
@@ -121,12 +127,12 @@ def check_signatures(spark: SparkSession, required: tuple[Member, ...] = REQUIRE
         required: The members to look for.
 
     Returns:
-        None when all are there; the answer is kept per Spark application.
+        None when all are there; the answer is kept per Spark context.
     """
-    key = f"{spark.sparkContext.applicationId}/{hash(required)}"
-    if key not in _checked:
-        _checked[key] = _first_missing(Jvm(spark), required)
-    return _checked[key]
+    known = _checked.setdefault(spark.sparkContext, {})
+    if required not in known:
+        known[required] = _first_missing(Jvm(spark), required)
+    return known[required]
 
 
 def unavailable(spark: SparkSession, identifier: Identifier) -> str | None:
