@@ -3,10 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from delta.tables import DeltaTable
 
-from delta_pipelines.delta.jvm import Jvm, optional
+from delta_pipelines.delta.jvm import JavaObject, Jvm, optional
 from delta_pipelines.delta.loading import whole_numbers
 
 TOKEN = "merge_token"
@@ -54,6 +55,26 @@ def latest_version(target: DeltaTable) -> int:
     return int(target._jdt.deltaLog().update(False, jvm.none, jvm.none).version())
 
 
+def merge_commit_at(target: DeltaTable, version: int) -> MergeCommit | None:
+    """Read a merge's commit whose version is known, from that one file of the log.
+
+    Args:
+        target: The merge's target.
+        version: What the transaction said that it became.
+
+    Returns:
+        None when the file is not there, as of a table whose commits are kept elsewhere at first.
+    """
+    jvm = Jvm(target._spark)
+    log = target._jdt.deltaLog()
+    path = jvm.delta.util.FileNames.unsafeDeltaFile(log.logPath(), version)
+    settings = log.newDeltaHadoopConf()
+    if not path.getFileSystem(settings).exists(path):
+        return None
+    content = _commit_info(jvm, log, path)
+    return None if content is None else _merge_commit(version, content)
+
+
 def find_merge_commit(target: DeltaTable, after: int, token: str) -> MergeCommit | None:
     """Find the commit that carries a merge's token; no Spark job runs.
 
@@ -68,20 +89,29 @@ def find_merge_commit(target: DeltaTable, after: int, token: str) -> MergeCommit
     """
     jvm = Jvm(target._spark)
     log = target._jdt.deltaLog()
-    history = jvm.delta.DeltaHistoryManager
     commits = log.getChangeLogFiles(after + 1, jvm.none, False)
     while commits.hasNext():
         commit = commits.next()
-        info = optional(
-            history.getCommitInfoOpt(log.store(), commit._2().getPath(), log.newDeltaHadoopConf())
-        )
-        if info is None:
+        content = _commit_info(jvm, log, commit._2().getPath())
+        if content is None:
             continue
-        content = json.loads(info.json())["commitInfo"]
         if content.get("operation") == "MERGE" and _has_token(content.get("userMetadata"), token):
-            metrics = content.get("operationMetrics") or {}
-            return MergeCommit(int(commit._1()), whole_numbers(metrics))
+            return _merge_commit(int(commit._1()), content)
     return None
+
+
+def _commit_info(jvm: Jvm, log: JavaObject, path: JavaObject) -> dict[str, Any] | None:
+    """What a commit says about itself; Delta reads no more of the file than that."""
+    history = jvm.delta.DeltaHistoryManager
+    info = optional(history.getCommitInfoOpt(log.store(), path, log.newDeltaHadoopConf()))
+    if info is None:
+        return None
+    content: dict[str, Any] = json.loads(info.json())["commitInfo"]
+    return content
+
+
+def _merge_commit(version: int, content: Mapping[str, Any]) -> MergeCommit:
+    return MergeCommit(version, whole_numbers(content.get("operationMetrics") or {}))
 
 
 def _has_token(user_metadata: str | None, token: str) -> bool:

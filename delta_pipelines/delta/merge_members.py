@@ -49,6 +49,7 @@ MERGE_MEMBERS = (
         ),
     ),
     Member(f"{_DELTA}.schema.SchemaUtils$", "reportDifferences", (_STRUCT, _STRUCT)),
+    Member(f"{_DELTA}.util.FileNames", "unsafeDeltaFile", ("org.apache.hadoop.fs.Path", "long")),
     *VECTOR_MEMBERS,
     *PIN_MEMBERS,
     *NUMBER_MEMBERS,

@@ -16,6 +16,7 @@ from delta_pipelines.delta.merge_commit import (
     MergeCommit,
     find_merge_commit,
     latest_version,
+    merge_commit_at,
     merge_user_metadata,
 )
 from delta_pipelines.delta.merge_members import missing_members
@@ -208,8 +209,17 @@ class MergeCommand:
                 exc,
             )
             return _Outcome(ChangedRows(0, 0, 0), commit, self._reason, choice, "")
-        commit = find_merge_commit(target, before, self._token)
+        commit = self._committed(target, before, changed, told=choice.executor != "native")
         return _Outcome(changed, commit, self._reason, choice, note)
+
+    def _committed(
+        self, target: DeltaTable, before: int, changed: ChangedRows, *, told: bool
+    ) -> MergeCommit | None:
+        """The commit of a merge that went well; searched for where its executor told none."""
+        if told and changed.version is None:
+            return None
+        commit = None if changed.version is None else merge_commit_at(target, changed.version)
+        return commit or find_merge_commit(target, before, self._token)
 
     def _carry_out(
         self,

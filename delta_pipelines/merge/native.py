@@ -27,12 +27,14 @@ class ChangedRows:
         deleted: Deleted.
         inserted: Inserted.
         skipping: Metrics of files before and after skipping, which Delta's history does not keep.
+        version: The commit's; None where there is none, or where Delta, which merged, tells none.
     """
 
     updated: int
     deleted: int
     inserted: int
     skipping: Mapping[str, int] = field(default_factory=dict)
+    version: int | None = None
 
     @property
     def metrics(self) -> dict[str, int]:

@@ -141,8 +141,8 @@ class OwnMerge:
             "scanTimeMs": int((scanned - started) * 1000),
             "rewriteTimeMs": int((time.monotonic() - scanned) * 1000),
         }
-        self._txn.commit(self._step)
-        return replace(changed, skipping=skipping)
+        version = self._txn.commit(self._step)
+        return replace(changed, skipping=skipping, version=version)
 
     def _step(self, step: Step) -> None:
         reached(step, self._target.replace("`", ""))

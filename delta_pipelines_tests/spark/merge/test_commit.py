@@ -56,6 +56,35 @@ def test_nothing_to_do_makes_no_commit(
     }
 
 
+@pytest.mark.parametrize("executor", ["classic", "insert_only"])
+def test_the_commit_of_an_own_executor_is_not_searched_for(
+    spark: SparkSession, target: str, monkeypatch: pytest.MonkeyPatch, executor: str
+):
+    def search(*_: object) -> None:
+        raise AssertionError("the transaction said which version it became")
+
+    monkeypatch.setattr(command, "find_merge_commit", search)
+    source = spark.createDataFrame([(1, 5), (9, 9)], DDL)
+    builder = merge_into(spark, target, source, ON, executor=executor)
+    if executor == "classic":
+        builder = builder.when_matched_update_all()
+    result = builder.when_not_matched_insert_all().execute()
+    assert (result.executor, result.version) == (executor, 1)
+    told = commit_info(target, 1)["operationMetrics"]
+    assert {name: int(told[name]) for name in told} == {
+        name: count for name, count in result.metrics.items() if name in told
+    }
+
+
+def test_a_commit_that_is_not_at_its_place_is_searched_for(
+    spark: SparkSession, target: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(command, "merge_commit_at", lambda target, version: None)
+    result = upsert(spark, target, spark.createDataFrame([(1, 5)], DDL), "classic")
+    assert result.version == last_version(target) == 1
+    assert result.metrics["numTargetRowsUpdated"] == 1
+
+
 def test_user_metadata_keeps_the_callers_and_the_sessions(spark: SparkSession, target: str):
     spark.conf.set(USER_METADATA, "nightly")
     try:
