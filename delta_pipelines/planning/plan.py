@@ -14,6 +14,7 @@ from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.planning.schema_diff import SchemaChange
+from delta_pipelines.planning.selection import RefreshSet
 from delta_pipelines.redaction import REDACTED, Redaction, is_sensitive
 
 
@@ -171,12 +172,10 @@ class Plan:
         graph: Its graph.
         datasets: One entry per selected table and view, every one after what it reads.
         pins: The tables that stay as they are during the run, each at the version that is read.
-        blocked: Tables whose full refresh `pipelines.reset.allowed` turned into a refresh.
+        chosen: What is refreshed, and of that what fully.
         storage: Root folder of the checkpoints.
         force: True when what a refresh would leave as it is is to be refreshed too.
-        reset_checkpoints: Names, in lower case, of flows that read from the beginning.
         checkpoint_retention_days: Days after which a checkpoint that no longer counts is deleted.
-        full: Tables that are refreshed fully.
         redaction: Takes credentials out of whatever is told of this plan and its run.
     """
 
@@ -184,13 +183,32 @@ class Plan:
     graph: Graph = field(repr=False)
     datasets: NamedSequence[DatasetPlan] = field(repr=False)
     pins: Mapping[Identifier, TableState] = field(default_factory=dict, repr=False)
-    blocked: frozenset[Identifier] = frozenset()
+    chosen: RefreshSet = field(default_factory=RefreshSet, repr=False)
     storage: str = ""
-    reset_checkpoints: frozenset[str] = frozenset()
     force: bool = False
     checkpoint_retention_days: float = 7.0
-    full: frozenset[Identifier] = frozenset()
     redaction: Redaction = field(default_factory=Redaction, repr=False)
+
+    @property
+    def full(self) -> frozenset[Identifier]:
+        """Tables that are refreshed fully."""
+        return self.chosen.full
+
+    @property
+    def blocked(self) -> frozenset[Identifier]:
+        """Tables whose full refresh `pipelines.reset.allowed` turned into a refresh."""
+        return self.chosen.blocked
+
+    @property
+    def reset_checkpoints(self) -> frozenset[str]:
+        """Names, in lower case, of flows that read from the beginning."""
+        return self.chosen.reset
+
+    @property
+    def locations(self) -> dict[Identifier, str]:
+        """Where the tables are that were there when it was made."""
+        written = {d.identifier: d.base for d in self.datasets if d.base is not None}
+        return {i: state.location for i, state in {**written, **self.pins}.items()}
 
     @property
     def errors(self) -> tuple[Problem, ...]:

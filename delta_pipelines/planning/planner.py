@@ -15,7 +15,7 @@ from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.view import load_view
 from delta_pipelines.errors import DatasetError, as_pipeline_error
-from delta_pipelines.graph.graph import Flow, Graph, Source, Table, View
+from delta_pipelines.graph.graph import Dataset, Flow, Source, Table, View
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.binding import Binder
@@ -35,7 +35,7 @@ from delta_pipelines.planning.ownership import owner, property_changes, protects
 from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
 from delta_pipelines.planning.refresh_set import SPARED, Action
 from delta_pipelines.planning.schema_diff import diff_schemas
-from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set, sparing
+from delta_pipelines.planning.selection import Selection, refresh_set, sparing
 from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
 from delta_pipelines.planning.storage import default_storage
 from delta_pipelines.planning.stream_plans import NOTHING_NEW, StreamPlans
@@ -73,8 +73,20 @@ def make_plan(
     graph = pipeline.graph()
     storage = pipeline.storage or default_storage(spark, pipeline.name)
     chosen = refresh_set(graph, selection)
-    days = pipeline.checkpoint_retention_days
-    return _Planner(pipeline.name, graph, spark, chosen, storage, days, force).plan()
+    redaction = Redaction.of(settings_of(spark), os.environ).knowing(
+        *(flow.declaration.spark_conf for flow in graph.flows)
+    )
+    empty = Plan(
+        pipeline=pipeline.name,
+        graph=graph,
+        datasets=NamedSequence(()),
+        chosen=chosen,
+        storage=storage,
+        checkpoint_retention_days=pipeline.checkpoint_retention_days,
+        force=force,
+        redaction=redaction,
+    )
+    return _Planner(empty, spark, Tables(spark)).plan((*graph.tables, *graph.sources))
 
 
 def plan_anew(
@@ -86,20 +98,25 @@ def plan_anew(
 ) -> DatasetPlan:
     """Plan one dataset again, when another run may have changed its table since.
 
+    Only that table and those that it reads are loaded again. Where the others are is known: no run
+    moves a table, and that is all that is asked of them.
+
     Args:
         plan: What the run carries out.
         spark: The session.
         identifier: The dataset.
         is_full_refresh: Whether a full refresh is asked for; as in the run's plan by default.
     """
-    [dataset] = [asset for asset in plan.graph.assets if asset.identifier == identifier]
-    full = plan.full
+    dataset = plan.graph[identifier]
+    assert not isinstance(dataset, Source)
+    chosen, one = replace(plan.chosen, selected=(dataset,)), frozenset({identifier})
     if is_full_refresh is not None:
-        full = full | {identifier} if is_full_refresh else full - {identifier}
-    chosen = RefreshSet((dataset,), full, plan.blocked, plan.reset_checkpoints)
-    days = plan.checkpoint_retention_days
-    planner = _Planner(plan.pipeline, plan.graph, spark, chosen, plan.storage, days, plan.force)
-    return planner.plan().datasets[0]
+        chosen = replace(chosen, full=chosen.full | one if is_full_refresh else chosen.full - one)
+    alone = replace(plan, chosen=chosen)
+    read = [plan.graph[i] for i in sorted(tables_behind(plan.graph, identifier), key=str)]
+    near = read if isinstance(dataset, View) else [dataset, *read]
+    planner = _Planner(alone, spark, Tables(spark, plan.locations))
+    return planner.plan(near).datasets[0]
 
 
 @dataclass(frozen=True)
@@ -111,37 +128,35 @@ class _Analysed:
 
 
 class _Planner:
-    def __init__(
-        self,
-        pipeline: str,
-        graph: Graph,
-        spark: "SparkSession",
-        chosen: RefreshSet,
-        storage: str,
-        checkpoint_retention_days: float,
-        force: bool,
-    ) -> None:
-        self._pipeline = pipeline
-        self._graph = graph
+    """Fills in a plan.
+
+    Args:
+        plan: Everything but its datasets and pins.
+        spark: The session.
+        tables: What exists.
+    """
+
+    def __init__(self, plan: Plan, spark: "SparkSession", tables: Tables) -> None:
+        self._plan = plan
+        self._graph = graph = plan.graph
         self._spark = spark
-        self._chosen = chosen
-        self._storage = storage
-        self._checkpoint_retention_days = checkpoint_retention_days
-        self._force = force
-        self._tables = Tables(spark)
-        self._redaction = Redaction.of(settings_of(spark), os.environ).knowing(
-            *(flow.declaration.spark_conf for flow in graph.flows)
-        )
+        self._chosen = plan.chosen
+        self._tables = tables
         self._failed: dict[Identifier, str] = {}
         self._names = {
             str(dataset.identifier.plain): dataset.identifier
             for dataset in (*graph.tables, *graph.persisted_views, *graph.sources)
         }
 
-    def plan(self) -> Plan:
+    def plan(self, concerned: "Sequence[Dataset]") -> Plan:
+        """Plan the datasets that the plan has chosen.
+
+        Args:
+            concerned: Tables and sources to load first, so that reads behind the back are noticed.
+        """
         datasets = []
         with active(self._spark):
-            self._look_at_tables()
+            self._look_at(concerned)
             self._chosen = sparing(self._chosen, self._protected_in_place())
             self._streams = StreamPlans(self._graph, self._tables, self._chosen)
             for dataset in self._chosen.selected:
@@ -149,18 +164,11 @@ class _Planner:
                 if planned.error is not None:
                     self._failed[dataset.identifier] = dataset.name
                 datasets.append(planned)
-        return Plan(
-            pipeline=self._pipeline,
-            graph=self._graph,
+        return replace(
+            self._plan,
             datasets=NamedSequence(datasets),
             pins=self._tables.pins,
-            blocked=self._chosen.blocked,
-            storage=self._storage,
-            checkpoint_retention_days=self._checkpoint_retention_days,
-            reset_checkpoints=self._chosen.reset,
-            force=self._force,
-            full=self._chosen.full,
-            redaction=self._redaction,
+            chosen=self._chosen,
         )
 
     def _protected_in_place(self) -> list[Table]:
@@ -173,9 +181,8 @@ class _Planner:
                     found.append(table)
         return found
 
-    def _look_at_tables(self) -> None:
-        """Load what every table and source is, so that reads behind the back are recognised."""
-        for dataset in (*self._graph.tables, *self._graph.sources):
+    def _look_at(self, datasets: "Sequence[Dataset]") -> None:
+        for dataset in datasets:
             try:
                 self._tables.state(dataset.identifier)
             except DatasetError:
@@ -194,7 +201,7 @@ class _Planner:
                 return self._view(dataset)
         except Exception as cause:  # noqa: BLE001 - whatever happened concerns this dataset alone
             error = as_pipeline_error(cause, dataset.name, dataset.declaration.location)
-            error = self._redaction.error(error)
+            error = self._plan.redaction.error(error)
             return DatasetPlan(
                 name=dataset.name,
                 identifier=dataset.identifier,
@@ -217,7 +224,7 @@ class _Planner:
                 check_expectations(flow, one.frame, table.name)
         schemas = [frame.schema for frame in frames]
         definition = flow_definition(
-            table, base, schemas, is_full_refresh=is_full, pipeline=self._pipeline
+            table, base, schemas, is_full_refresh=is_full, pipeline=self._plan.pipeline
         )
         notes: tuple[str, ...] = ()
         is_stream = any(frame.isStreaming for frame in frames)
@@ -271,11 +278,11 @@ class _Planner:
         if not planned.streams:
             flow = self._graph.flow(table.identifier)
             return self._judge(flow, base, analysed[0], planned.changes)
-        if planned.changes or self._force:
+        if planned.changes or self._plan.force:
             return None
         frames = [one.frame for one in analysed]
-        days = self._checkpoint_retention_days
-        at_their_end = self._streams.have_nothing_new(table, frames, self._storage, days)
+        days = self._plan.checkpoint_retention_days
+        at_their_end = self._streams.have_nothing_new(table, frames, self._plan.storage, days)
         return Verdict(True, NOTHING_NEW) if at_their_end else None
 
     def _judge(
@@ -291,8 +298,8 @@ class _Planner:
         now = trace(session, graph, flow, frame, mark=analysed.mark, names=names)
         if now is None:
             return None
-        last = last_write(self._spark, base, self._pipeline)
-        return judge(last, now, changes=changes, force=self._force)
+        last = last_write(self._spark, base, self._plan.pipeline)
+        return judge(last, now, changes=changes, force=self._plan.force)
 
     def _view(self, view: View) -> DatasetPlan:
         existing = load_view(self._spark, view.identifier)

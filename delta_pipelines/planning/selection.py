@@ -100,9 +100,9 @@ class RefreshSet:
         reset: Names, in lower case, of flows that read their streams from the beginning.
     """
 
-    selected: tuple[Table | View, ...]
-    full: frozenset[Identifier]
-    blocked: frozenset[Identifier]
+    selected: tuple[Table | View, ...] = ()
+    full: frozenset[Identifier] = frozenset()
+    blocked: frozenset[Identifier] = frozenset()
     reset: frozenset[str] = frozenset()
 
 

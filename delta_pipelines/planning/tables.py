@@ -11,6 +11,8 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -20,10 +22,15 @@ class Tables:
 
     Args:
         spark: The session.
+        seen: Where tables were when somebody looked last; by their name. Only by that they are
+            recognised: what they are is loaded when it is asked for.
     """
 
-    def __init__(self, spark: "SparkSession") -> None:
+    def __init__(
+        self, spark: "SparkSession", seen: "Mapping[Identifier, str] | None" = None
+    ) -> None:
         self._spark = spark
+        self._seen = dict(seen or {})
         self._states: dict[Identifier, TableState | None] = {}
         self._planned: dict[Identifier, StructType] = {}
         self._schemas: dict[str, bool] = {}
@@ -107,7 +114,8 @@ class Tables:
     @property
     def locations(self) -> dict[str, Identifier]:
         """Where the tables seen so far are stored."""
-        return {s.location: i for i, s in self._states.items() if s is not None}
+        before = {where: i for i, where in self._seen.items() if i not in self._states}
+        return before | {s.location: i for i, s in self._states.items() if s is not None}
 
 
 def missing_input(identifier: Identifier) -> DatasetError:

@@ -11,6 +11,7 @@ from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan, PropertyChange
 from delta_pipelines.planning.schema_diff import SchemaChange
+from delta_pipelines.planning.selection import RefreshSet
 
 SCHEMA = StructType([StructField("n", IntegerType()), StructField("m", IntegerType())])
 
@@ -29,8 +30,8 @@ def dataset(name: str, action: str, reason: str, **rest: object) -> DatasetPlan:
 
 
 def plan(*datasets: DatasetPlan) -> Plan:
-    blocked = frozenset([Identifier(None, "s", "merged")])
-    return Plan("p", graph(), NamedSequence(datasets), blocked=blocked)
+    chosen = RefreshSet(blocked=frozenset([Identifier(None, "s", "merged")]))
+    return Plan("p", graph(), NamedSequence(datasets), chosen=chosen)
 
 
 MADE = dataset("made", "create", "the table does not exist", schema=SCHEMA)

@@ -1,7 +1,7 @@
 """What goes wrong with one dataset while planning concerns that one alone."""
 
 import delta_pipelines as dp
-from delta_pipelines.planning import planner
+from delta_pipelines.planning import planner, tables
 from delta_pipelines_tests.pipelines import run, run_well, scratch
 
 
@@ -45,6 +45,54 @@ def test_two_names_of_one_dataset_are_read_each_as_it_is_bound(spark, schema):
         result = run_well(pipeline, spark).results[name]
         assert result.metrics["numBatches"] == 1
         assert spark.table(f"{schema}.{name}").count() == 3
+
+
+def test_planning_one_dataset_anew_loads_that_one_and_what_it_reads(spark, schema, monkeypatch):
+    spark.range(3).write.format("delta").saveAsTable(f"{schema}.landing")
+    pipeline = scratch(schema)
+    pipeline.source(f"{schema}.landing")
+    for number in range(4):
+        pipeline.materialized_view(f"other_{number}", "SELECT 1 AS id")
+    pipeline.materialized_view("first", "SELECT id FROM landing")
+    pipeline.view("between", "SELECT id FROM first")
+    pipeline.materialized_view("last", "SELECT id FROM between")
+    run_well(pipeline, spark)
+    plan = pipeline.plan(spark)
+    loads = []
+    load = tables.load_table
+
+    def counted(session, identifier):
+        loads.append(identifier.name)
+        return load(session, identifier)
+
+    monkeypatch.setattr(tables, "load_table", counted)
+    monkeypatch.setattr(planner.Redaction, "of", None)  # the plan's own is handed over
+    anew = planner.plan_anew(plan, spark, plan.datasets["last"].identifier)
+    assert loads == ["last", "first"]
+    assert anew.definition == plan.datasets["last"].definition
+    assert (anew.action, anew.reason) == ("none", plan.datasets["last"].reason)
+    loads.clear()
+    planner.plan_anew(plan, spark, plan.datasets["between"].identifier)
+    assert loads == ["first"]
+
+
+def test_planning_anew_recognises_a_table_that_is_read_behind_the_back(spark, schema):
+    pipeline = scratch(schema)
+    pipeline.materialized_view("one", "SELECT 1 AS id")
+    pipeline.materialized_view("two", "SELECT 2 AS id")
+    run_well(pipeline, spark)
+    later = scratch(schema)
+    later.materialized_view("one", "SELECT 1 AS id")
+    hidden = []
+
+    @later.materialized_view
+    def two(spark):
+        return spark.read.format("delta").load(hidden[0]) if hidden else spark.sql("SELECT 2 AS id")
+
+    plan = later.plan(spark)
+    hidden.append(plan.datasets["one"].base.location)
+    anew = planner.plan_anew(plan, spark, plan.datasets["two"].identifier)
+    assert "without declaring it" in str(anew.error)
 
 
 def test_tracing_leaves_the_sessions_settings_as_they_were(spark, schema):
