@@ -21,6 +21,7 @@ from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import DatasetResult, DatasetResults, RunResult
 from delta_pipelines.flows.retrying import retrying
 from delta_pipelines.flows.unchanged import leave_as_planned
+from delta_pipelines.flows.waiting import Waiting
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.plan import DatasetPlan, Plan
@@ -113,7 +114,13 @@ class Execution:
         started before the result is given, so a slow consumer keeps no worker idle. Closing the
         iterator, or an interrupt, cancels the Spark jobs that still run.
         """
-        waiting = {dataset.identifier: dataset for dataset in self._plan.datasets}
+        graph, planned = self._plan.graph, {one.identifier for one in self._plan.datasets}
+        waiting = Waiting(
+            {
+                one.identifier: [i for i in graph.inputs(one.identifier) if i in planned]
+                for one in self._plan.datasets
+            }
+        )
         running: dict[Future[DatasetResult], Identifier] = {}
         pool = ThreadPoolExecutor(self._max_concurrency, thread_name_prefix="delta_pipelines")
         try:
@@ -124,8 +131,7 @@ class Execution:
                 ended = []
                 for future in done:
                     identifier = running.pop(future)
-                    self._ended[identifier] = self._plan.redaction.result(future.result())
-                    ended.append(self._ended[identifier])
+                    ended.append(self._end(identifier, future.result(), waiting))
                 if ended:
                     ended += self._start(waiting, running, pool)
                     yield from ended
@@ -137,33 +143,37 @@ class Execution:
 
     def _start(
         self,
-        waiting: dict[Identifier, DatasetPlan],
+        waiting: Waiting,
         running: dict[Future[DatasetResult], Identifier],
         pool: ThreadPoolExecutor,
     ) -> list[DatasetResult]:
         """Start what can start; give the results of what can never start."""
         ended: list[DatasetResult] = []
-        for identifier, planned in list(waiting.items()):
-            inputs = [
-                i for i in self._plan.graph.inputs(identifier) if str(i) in self._plan.datasets
-            ]
-            ended_before = [self._ended[i] for i in inputs if i in self._ended]
-            bad = [result for result in ended_before if not result.succeeded]
+        while (identifier := waiting.next()) is not None:
+            planned = self._plan.datasets[str(identifier)]
+            known = [self._ended[i] for i in waiting.inputs[identifier] if i in self._ended]
+            bad = [result for result in known if not result.succeeded]
             if planned.error is not None and not planned.skipped:
                 result = _result(planned, "failed", planned.reason, error=planned.error)
             elif bad or planned.skipped:
                 result = _result(planned, "skipped", _skip_reason(planned, bad))
-            elif len(ended_before) == len(inputs):
-                del waiting[identifier]
+            elif waiting.is_ready(identifier):
+                waiting.take(identifier)
                 running[pool.submit(self._work, planned)] = identifier
                 continue
             else:
                 continue
-            del waiting[identifier]
-            result = self._plan.redaction.result(result)
-            self._ended[identifier] = result
-            ended.append(result)
+            waiting.take(identifier)
+            ended.append(self._end(identifier, result, waiting))
         return ended
+
+    def _end(
+        self, identifier: Identifier, result: DatasetResult, waiting: Waiting
+    ) -> DatasetResult:
+        result = self._plan.redaction.result(result)
+        self._ended[identifier] = result
+        waiting.ended(identifier, stops=_stops(result))
+        return result
 
     def _work(self, planned: DatasetPlan) -> DatasetResult:
         started = time.monotonic()
