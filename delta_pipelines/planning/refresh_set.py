@@ -40,19 +40,23 @@ def construct_full_refresh_set(
         All tables to refresh in either way; identifiers of the ordinary refreshes; identifiers of
         the full refreshes. The two lists of identifiers are disjoint.
     """
-    everything_fully = full_refresh_all and not refresh
-    selected = [t for t in tables if refresh is None or everything_fully or _named(t, refresh)]
-    asked = [table for table in tables if _named(table, full_refresh)]
-    if full_refresh_all:
-        asked = [table for table in tables if table in selected or table in asked]
-    full = [table for table in asked if table.reset_allowed]
+    of_all = refresh is None or (full_refresh_all and not refresh)
+    wanted = None if of_all else _folded(refresh or ())
+    selected = {t.identifier for t in tables if wanted is None or _is_named(t, wanted)}
+    fully = _folded(full_refresh)
+    asked = [
+        table
+        for table in tables
+        if _is_named(table, fully) or (full_refresh_all and table.identifier in selected)
+    ]
+    full = {table.identifier for table in asked if table.reset_allowed}
     refused = [table for table in asked if not table.reset_allowed]
     log_spared(refused)
-    ordinary = [
-        table for table in tables if (table in selected or table in refused) and table not in full
-    ]
-    everything = [table for table in tables if table in ordinary or table in full]
-    return everything, [t.identifier for t in ordinary], [t.identifier for t in full]
+    ordinary = (selected | {table.identifier for table in refused}) - full
+    chosen = ordinary | full
+    everything = [table for table in tables if table.identifier in chosen]
+    listed = [table.identifier for table in tables]
+    return everything, [i for i in listed if i in ordinary], [i for i in listed if i in full]
 
 
 def log_spared(tables: Sequence[Table]) -> None:
@@ -69,6 +73,9 @@ def log_spared(tables: Sequence[Table]) -> None:
         )
 
 
-def _named(table: Table, names: Collection[Identifier | str]) -> bool:
-    spellings = (table.name.lower(), *table.identifier.spellings)
-    return any(str(name).lower() in spellings for name in names)
+def _folded(names: Collection[Identifier | str]) -> frozenset[str]:
+    return frozenset(str(name).lower() for name in names)
+
+
+def _is_named(table: Table, names: frozenset[str]) -> bool:
+    return not names.isdisjoint((table.name.lower(), *table.identifier.spellings))

@@ -128,3 +128,15 @@ def test_an_upsert_target_that_does_not_allow_a_reset_is_never_refreshed_fully(
 
 def test_the_function_is_the_one_that_datasets_exports() -> None:
     assert public_function is construct_full_refresh_set
+
+
+def test_a_thousand_tables_named_one_by_one_take_no_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = tables(*[False] * 1000)
+    compared = []
+    monkeypatch.setattr(Table, "__eq__", lambda self, other: compared.append(self) or self is other)
+    named = [table.identifier for table in declared]
+    every, ordinary, fully = construct_full_refresh_set(
+        declared, refresh=named[:600], full_refresh=named[400:], full_refresh_all=True
+    )
+    assert (len(every), ordinary, fully) == (1000, [], named)
+    assert compared == []
