@@ -46,6 +46,7 @@ class RunVersions:
 
     def __init__(self, pins: Mapping[Identifier, TableState]) -> None:
         self._states = dict(pins)
+        self._names = {state.location: str(i.plain) for i, state in pins.items()}
         self._written: set[Identifier] = set()
         self._lock = threading.Lock()
 
@@ -56,6 +57,14 @@ class RunVersions:
             if before is None or before.version != state.version:
                 self._written.add(state.identifier)
             self._states[state.identifier] = state
+            if before is not None and before.location != state.location:
+                self._names.pop(before.location, None)
+            self._names[state.location] = str(state.identifier.plain)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Names of the pipeline's tables and sources by their location, kept up to date."""
+        return self._names
 
     def is_pinned(self, identifier: Identifier) -> bool:
         """True while the run reads a table as the plan found it."""
@@ -298,17 +307,9 @@ class UpdateContext:
         if flow.target in self._analysed:
             session, frame, mark = self._analysed.pop(flow.target)
             self._dependencies[flow.target] = trace(
-                session, self.plan.graph, flow, frame, mark=mark, names=self._names()
+                session, self.plan.graph, flow, frame, mark=mark, names=self.versions.names
             )
         return self._dependencies.get(flow.target)
-
-    def _names(self) -> dict[str, str]:
-        """Names of the pipeline's tables and sources by their location."""
-        datasets = (*self.plan.graph.tables, *self.plan.graph.sources)
-        states = [self.versions.version(dataset.identifier) for dataset in datasets]
-        return {
-            state.location: str(state.identifier.plain) for state in states if state is not None
-        }
 
     def inputs(self, flow: Flow) -> dict[str, int | None]:
         """What a flow reads in this run: qualified name or path -> Delta version."""
