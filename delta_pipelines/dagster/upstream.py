@@ -1,10 +1,9 @@
 """What a dataset reads and is made of, looked up through temporary views."""
 
 import hashlib
-from collections.abc import Iterator
 
 from delta_pipelines.fingerprint import definition_hash
-from delta_pipelines.graph.graph import Graph, View
+from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier, name_problem, parse_identifier
 
 
@@ -19,7 +18,7 @@ def upstream_identifiers(graph: Graph, identifier: Identifier) -> tuple[Identifi
         Tables, persisted views, sources, then tables outside the pipeline; each once.
     """
     found = dict.fromkeys(graph.inputs(identifier))
-    for part in (identifier, *inlined_views(graph, identifier)):
+    for part in graph.parts(identifier):
         for flow in graph.flows_of(part):
             for name in flow.outside:
                 if name_problem(name) is None:
@@ -40,9 +39,7 @@ def code_version(graph: Graph, identifier: Identifier) -> str:
         16 hexadecimal digits; of a dataset by itself exactly `definition_hash`.
     """
     own = definition_hash(graph[identifier].declaration)
-    inlined = [
-        definition_hash(graph[view].declaration) for view in inlined_views(graph, identifier)
-    ]
+    inlined = [definition_hash(graph[view].declaration) for view in graph.parts(identifier)[1:]]
     flows = [
         definition_hash(flow.declaration)
         for flow in graph.flows_of(identifier)
@@ -51,17 +48,3 @@ def code_version(graph: Graph, identifier: Identifier) -> str:
     if not inlined and not flows:
         return own
     return hashlib.sha256(" ".join([own, *sorted(inlined + flows)]).encode()).hexdigest()[:16]
-
-
-def inlined_views(graph: Graph, identifier: Identifier) -> tuple[Identifier, ...]:
-    """Temporary views that are put into a dataset's query, directly or through each other."""
-    return tuple(dict.fromkeys(_inlined(graph, identifier)))
-
-
-def _inlined(graph: Graph, identifier: Identifier) -> Iterator[Identifier]:
-    inputs = [i for flow in graph.flows_of(identifier) for i in flow.inputs.values()]
-    for upstream in inputs:
-        dataset = graph[upstream]
-        if isinstance(dataset, View) and dataset.kind == "temporary_view":
-            yield upstream
-            yield from _inlined(graph, upstream)

@@ -178,6 +178,14 @@ class Graph:
     sources: NamedSequence[Source]
     warnings: tuple[str, ...] = ()
     _by_identifier: Mapping[Identifier, Dataset] = field(default_factory=dict, repr=False)
+    # What several views read is walked through once: in a diamond over a diamond the ways to it
+    # double with every layer.
+    _inputs: dict[Identifier, tuple[Identifier, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _parts: dict[Identifier, tuple[Identifier, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __getitem__(self, identifier: Identifier) -> Dataset:
         return self._by_identifier[identifier]
@@ -210,19 +218,35 @@ class Graph:
 
     def inputs(self, identifier: Identifier) -> tuple[Identifier, ...]:
         """Tables, persisted views and sources that a dataset reads, through temporary views."""
-        flows = self.flows_of(identifier)
-        return tuple(dict.fromkeys(i for flow in flows for i in self.flow_inputs(flow)))
+        if identifier not in self._inputs:
+            flows = self.flows_of(identifier)
+            read = dict.fromkeys(i for flow in flows for i in self.flow_inputs(flow))
+            self._inputs[identifier] = tuple(read)
+        return self._inputs[identifier]
 
     def flow_inputs(self, flow: Flow) -> tuple[Identifier, ...]:
         """Tables, persisted views and sources that a flow reads, through temporary views."""
         found: dict[Identifier, None] = {}
         for upstream in flow.inputs.values():
-            dataset = self._by_identifier[upstream]
-            if isinstance(dataset, View) and dataset.kind == "temporary_view":
-                found.update(dict.fromkeys(self.inputs(upstream)))
-            else:
-                found[upstream] = None
+            through = self.inputs(upstream) if self._is_inlined(upstream) else (upstream,)
+            found.update(dict.fromkeys(through))
         return tuple(found)
+
+    def parts(self, identifier: Identifier) -> tuple[Identifier, ...]:
+        """A dataset and the temporary views that are put into its queries, also by each other."""
+        if identifier not in self._parts:
+            flows = self.flows_of(identifier)
+            inlined = dict.fromkeys(i for flow in flows for i in self.inlined(flow))
+            self._parts[identifier] = (identifier, *inlined)
+        return self._parts[identifier]
+
+    def inlined(self, flow: Flow) -> tuple[Identifier, ...]:
+        """The temporary views that are put into a flow's query, directly or by each other."""
+        views = [i for i in flow.inputs.values() if self._is_inlined(i)]
+        return tuple(dict.fromkeys(part for view in views for part in self.parts(view)))
+
+    def _is_inlined(self, identifier: Identifier) -> bool:
+        return self._by_identifier[identifier].kind == "temporary_view"
 
     @cached_property
     def _flows_by_target(self) -> Mapping[Identifier, tuple[Flow, ...]]:

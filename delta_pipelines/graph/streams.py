@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from delta_pipelines.declarations import Changes, Stream
 from delta_pipelines.errors import Problem
-from delta_pipelines.graph.graph import Dataset, Flow, Graph, Source, Table, View
+from delta_pipelines.graph.graph import Dataset, Flow, Graph, Source, Table
 from delta_pipelines.identifiers import Identifier
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
@@ -63,12 +63,8 @@ def stream_warnings(
 
 def stream_inputs(graph: Graph, flow: Flow) -> tuple[Identifier, ...]:
     """The tables and sources that a flow reads as streams, through temporary views."""
-    found = dict.fromkeys(flow.inputs[name] for name in flow.streams)
-    for identifier in flow.inputs.values():
-        dataset = graph[identifier]
-        if isinstance(dataset, View) and dataset.kind == "temporary_view":
-            found.update(dict.fromkeys(stream_inputs(graph, graph.flow(identifier))))
-    return tuple(found)
+    flows = [flow, *(graph.flow(view) for view in graph.inlined(flow))]
+    return tuple(dict.fromkeys(one.inputs[name] for one in flows for name in one.streams))
 
 
 def _input_problem(flow: Flow, name: str, stream: Stream | Changes, read: Dataset) -> str | None:
