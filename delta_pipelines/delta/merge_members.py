@@ -26,6 +26,8 @@ MERGE_MEMBERS = (
     Member(_TXN, "trackFilesRead", (_SEQ,)),
     Member(_TXN, "writeFiles", ("org.apache.spark.sql.Dataset",)),
     Member(_TXN, "txnVersion", (_STRING,)),
+    Member(_TXN, "readTxn"),
+    Member(f"{_DELTA}.VersionChecksum", "setTransactions"),
     Member(f"{_DELTA}.actions.SetTransaction", "<init>", (_STRING, "long", _OPTION)),
     Member(_TXN, "registerSQLMetrics", (_SESSION, _MAP)),
     Member(_TXN, "commitIfNeeded", (_SEQ, f"{_DELTA}.DeltaOperations$Operation", _MAP)),

@@ -17,6 +17,7 @@ from delta_pipelines.delta.deletion_vectors import (
     with_whole_statistics,
 )
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
+from delta_pipelines.delta.marks import last_mark
 from delta_pipelines.delta.merge_plan import MergePlan, literal
 from delta_pipelines.delta.own_columns import FILE, ROW
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
@@ -122,7 +123,7 @@ class MergeTransaction:
         Returns:
             False when the table remembers this one, or a later one, already.
         """
-        if int(self._txn.txnVersion(application)) >= number:
+        if last_mark(self._txn, self._txn.snapshot(), application) >= number:
             return False
         now = self._jvm.some(self._jvm.root.java.lang.Long.valueOf(int(time.time() * 1000)))
         done = self._jvm.delta.actions.SetTransaction(application, number, now)

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from delta_pipelines.delta.definition import TABLE_ID, TableDefinition
 from delta_pipelines.delta.evolution import names_in_files
 from delta_pipelines.delta.jvm import JavaObject, Jvm, entries, items, optional
+from delta_pipelines.delta.marks import last_mark
 from delta_pipelines.delta.metadata import (
     StoredMetadata,
     WantedMetadata,
@@ -184,14 +185,7 @@ class Staging:
 
     def last_mark(self, app_id: str) -> int:
         """The last batch of an application, -1 for none; a concurrent one conflicts from now."""
-        checksum = optional(self._opened.snapshot.checksumOpt())
-        marks = None if checksum is None else optional(checksum.setTransactions())
-        if marks is None:
-            return int(self._txn.txnVersion(app_id))
-        # The list beside the log saves the job that replays the log; that the transaction depends
-        # on it has to be noted all the same.
-        self._txn.readTxn().addOne(app_id)
-        return next((int(m.version()) for m in items(marks) if m.appId() == app_id), -1)
+        return last_mark(self._txn, self._opened.snapshot, app_id)
 
     def mark(self, app_id: str, version: int) -> None:
         """Stage a `txn` action."""
