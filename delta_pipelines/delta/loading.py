@@ -11,6 +11,8 @@ from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.snapshots import open_log, state_of
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES, explain, explained, is_not_there
+from delta_pipelines.delta.snapshots import OpenLog, open_log, state_of
+from delta_pipelines.delta.spark_errors import explain, explained
 from delta_pipelines.delta.table import HistoryEntry, TableState
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
@@ -135,29 +137,39 @@ def _few_files(spark: SparkSession, state: TableState) -> DataFrame | None:
 _SMALL_BYTES = 64 * 1024 * 1024
 
 
-def row_count(spark: SparkSession, state: TableState) -> int | None:
-    """Count a table's rows from Delta's statistics, without a Spark job.
+def load_counted(
+    spark: SparkSession, identifier: Identifier
+) -> tuple[TableState, int | None] | None:
+    """Read a table's latest state, and count its rows from Delta's statistics; starts no Spark job.
 
     Args:
         spark: Any session.
-        state: The version to count.
+        identifier: The table.
 
     Returns:
-        None when only a job could tell: many files, no statistics, or a newer version by now.
+        None when there is no such table; as count None when only a job could tell: many files, or
+        no statistics.
+
+    Raises:
+        DatasetError: As of `load_table`.
     """
+    if unavailable(spark, identifier):
+        state = described_table(spark, identifier)
+        return None if state is None else (state, 0 if state.files == 0 else None)
+    with active(spark), explained(str(identifier)):
+        opened = open_log(spark, identifier)
+        state = None if opened is None else state_of(Jvm(spark), identifier, opened)
+        return None if opened is None or state is None else (state, _rows(opened, state))
+
+
+def _rows(opened: OpenLog, state: TableState) -> int | None:
     if state.files == 0:
         return 0
-    if unavailable(spark, state.identifier):
+    checksum = optional(opened.snapshot.checksumOpt())
+    files = None if checksum is None else optional(checksum.allFiles())
+    if files is None:
         return None
-    with active(spark), explained(str(state.identifier)):
-        opened = open_log(spark, state.identifier)
-        if opened is None or opened.snapshot.version() != state.version:
-            return None
-        checksum = optional(opened.snapshot.checksumOpt())
-        files = None if checksum is None else optional(checksum.allFiles())
-        if files is None:
-            return None
-        counts = [optional(file.numLogicalRecords()) for file in items(files)]
+    counts = [optional(file.numLogicalRecords()) for file in items(files)]
     return None if None in counts else sum(int(count) for count in counts)
 
 

@@ -148,7 +148,7 @@ class StreamRun:
         commit = self._commit(transaction)
         if commit.changed:
             self._version = commit.version
-        self._note_begun()
+        self._note_begun(transaction, commit)
         return commit
 
     def _commit(self, transaction: Transaction) -> Commit:
@@ -160,8 +160,9 @@ class StreamRun:
     def _path(self, flow: Flow, checkpoint: Checkpoint) -> str:
         return checkpoint.path(self._context.plan.storage, self._table.identifier, flow.key)
 
-    def _note_begun(self) -> None:
-        state = load_table(self._spark, self._table.identifier)
+    def _note_begun(self, transaction: Transaction, commit: Commit) -> None:
+        base = transaction.base
+        state = load_table(self._spark, self._table.identifier) if commit.changed else base
         if state is not None:
             self._context.begun[self._table.identifier] = state.definition
 
@@ -276,7 +277,7 @@ class StreamRun:
         transaction.define(definition)
         commit = self._commit(transaction)
         self._schema = definition.schema
-        self._note_begun()
+        self._note_begun(transaction, commit)
         if commit.changed:
             self._version = commit.version
 

@@ -18,14 +18,14 @@ from delta_pipelines.column_types import nullable
 from delta_pipelines.delta.checkpoint import checkpointed
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.history import last_data_version
-from delta_pipelines.delta.loading import read_pinned, row_count
+from delta_pipelines.delta.loading import read_pinned
 from delta_pipelines.delta.rows import conform
 from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.delta.table import Commit
 from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.context import UpdateContext
-from delta_pipelines.flows.facts import table_facts
+from delta_pipelines.flows.facts import counted_facts
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.identifiers import quoted
@@ -164,7 +164,7 @@ class UpsertRun:
         planned = self._context.planned(self._table.identifier)
         if result.version is None:
             version = last_data_version(self._session, base)
-            state, facts = table_facts(self._session, base.identifier, version)
+            state, facts, rows = counted_facts(self._session, base.identifier, version)
             self._context.versions.wrote(state)
             found_in_place(self._session, state, self._context.dependencies(self._flow))
             return Outcome(
@@ -173,12 +173,12 @@ class UpsertRun:
                 reason="every row of the query is in the table already",
                 facts=facts,
                 version=state.version,
-                rows=row_count(self._session, state),
+                rows=rows,
                 metrics=result.metrics,
                 notes=notes,
                 merge=result,
             )
-        state, facts = table_facts(self._session, base.identifier, result.version)
+        state, facts, rows = counted_facts(self._session, base.identifier, result.version)
         self._context.versions.wrote(state)
         return Outcome(
             status="completed",
@@ -186,7 +186,7 @@ class UpsertRun:
             reason=planned.reason,
             facts=facts,
             version=result.version,
-            rows=row_count(self._session, state),
+            rows=rows,
             metrics=result.metrics,
             notes=notes,
             merge=result,
@@ -288,7 +288,7 @@ class UpsertRun:
 
     def _completed(self, commit: Commit, metrics: "dict[str, int]", rows: int | None) -> Outcome:
         planned = self._context.planned(self._table.identifier)
-        state, facts = table_facts(self._session, self._table.identifier)
+        state, facts, counted = counted_facts(self._session, self._table.identifier)
         self._context.versions.wrote(state)
         return Outcome(
             status="completed",
@@ -296,7 +296,7 @@ class UpsertRun:
             reason=planned.reason,
             facts=facts,
             version=commit.version,
-            rows=row_count(self._session, state) if rows is None else rows,
+            rows=counted if rows is None else rows,
             metrics=metrics,
         )
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import SparkSession
 
+from delta_pipelines.delta import loading
 from delta_pipelines.delta.described import described_table
-from delta_pipelines.delta.loading import history_entry, load_table, read_pinned, row_count
+from delta_pipelines.delta.loading import history_entry, load_counted, load_table, read_pinned
 from delta_pipelines.delta.transaction import begin
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
@@ -28,7 +29,7 @@ def test_state_count_and_history_start_no_job(spark, table, put, look) -> None:
     state = look.state()
     assert jobs_of(spark, lambda: spark.range(3).count()) > 0
     assert jobs_of(spark, lambda: load_table(spark, table)) == 0
-    assert jobs_of(spark, lambda: row_count(spark, state)) == 0
+    assert jobs_of(spark, lambda: load_counted(spark, table)) == 0
     assert jobs_of(spark, lambda: history_entry(spark, state.location, 0)) == 0
     assert jobs_of(spark, lambda: read_pinned(spark, state)) == 0
 
@@ -36,7 +37,8 @@ def test_state_count_and_history_start_no_job(spark, table, put, look) -> None:
 def test_the_state_is_the_one_that_another_writer_just_left(spark, table, put, look) -> None:
     put(spark.range(3))
     spark.sql(f"INSERT INTO {table} VALUES (9)")
-    assert (look.state().version, row_count(spark, look.state())) == (1, 4)
+    state, rows = load_counted(spark, table)
+    assert (state, state.version, rows) == (look.state(), 1, 4)
     spark.sql(
         f"ALTER TABLE {table} SET TBLPROPERTIES ('k' = 'v', 'delta.feature.v2Checkpoint' = "
         "'supported')"
@@ -54,15 +56,23 @@ def test_both_ways_of_reading_a_state_agree(spark, table, put, look) -> None:
     assert described_table(spark, table) == look.state()
 
 
-def test_rows_are_counted_with_deletion_vectors_and_not_for_an_older_version(
-    spark, table, put, look
+def test_rows_are_counted_with_deletion_vectors_by_the_same_look_at_the_log(
+    spark, table, put, look, monkeypatch
 ) -> None:
     put(spark.range(10).coalesce(1), properties={"delta.enableDeletionVectors": "true"})
-    old = look.state()
-    assert row_count(spark, old) == 10
+    assert load_counted(spark, table) == (look.state(), 10)
     spark.sql(f"DELETE FROM {table} WHERE id = 3")
-    assert row_count(spark, look.state()) == 9
-    assert row_count(spark, old) is None
+    opened, open_log = [], loading.open_log
+    monkeypatch.setattr(loading, "open_log", lambda *of: opened.append(of) or open_log(*of))
+    state, rows = load_counted(spark, table)
+    assert (state.version, rows, len(opened)) == (1, 9, 1)
+
+
+def test_an_empty_table_and_a_missing_one_are_counted(spark, table, put) -> None:
+    assert load_counted(spark, table) is None
+    put(spark.range(0))
+    state, rows = load_counted(spark, table)
+    assert (state.version, rows) == (0, 0)
 
 
 def test_a_pinned_version_is_read_after_later_commits(spark, table, put, look) -> None:

@@ -15,6 +15,7 @@ from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.delta.loading import history_entry, load_table
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.execution import Execution
+from delta_pipelines.flows import streaming
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.streaming import StreamRun
 from delta_pipelines.planning import stream_plans
@@ -72,6 +73,18 @@ def test_every_row_of_a_source_arrives_once_over_many_runs(spark, schema, landin
     second = run_well(pipeline, spark).results["t"]
     assert (second.action, second.metrics["numOutputRows"]) == ("refresh", 1)
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_table_that_stays_as_it_is_defined_is_not_loaded_to_say_so(
+    spark, schema, landing, monkeypatch
+):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+    loads = []
+    monkeypatch.setattr(streaming, "load_table", lambda *of: loads.append(of) or load_table(*of))
+    assert run_well(pipeline, spark).results["t"].metrics["numOutputRows"] == 1
+    assert loads == []
 
 
 def test_a_refresh_without_new_rows_commits_nothing(spark, schema, landing):

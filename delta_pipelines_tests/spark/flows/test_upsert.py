@@ -2,6 +2,7 @@
 
 import pytest
 
+from delta_pipelines.flows import facts
 from delta_pipelines_tests.pipelines import (
     Feed,
     failure,
@@ -40,6 +41,19 @@ def test_rows_are_inserted_updated_and_deleted_by_key_in_one_commit(spark, schem
     assert (second.status, second.action, second.version) == ("completed", "refresh", 1)
     assert counts(second) == (1, 1, 1)
     assert rows_of(spark, f"{schema}.t") == [(1, "A", 2), (3, "c", 1), (4, "d", 2)]
+
+
+def test_what_a_merge_left_is_loaded_and_counted_by_one_look(spark, schema, monkeypatch):
+    feed = Feed(COLUMNS, (1, "a", 1))
+    pipeline = upsert(schema, feed)
+    run_well(pipeline, spark)
+    looks, load = [], facts.load_counted
+    monkeypatch.setattr(facts, "load_counted", lambda *of: looks.append(of) or load(*of))
+    monkeypatch.setattr(facts, "load_table", None)
+    feed.set((1, "A", 2), (2, "b", 2))
+    assert (run_one(pipeline, spark).rows, len(looks)) == (2, 1)
+    pipeline.run(spark, force=True)
+    assert len(looks) == 2
 
 
 def test_deletes_when_that_is_null_deletes_nothing(spark, schema):
