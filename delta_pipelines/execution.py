@@ -172,7 +172,7 @@ class Execution:
     ) -> DatasetResult:
         result = self._plan.redaction.result(result)
         self._ended[identifier] = result
-        waiting.ended(identifier, stops=_stops(result))
+        waiting.ended(identifier, stops=not result.succeeded)
         return result
 
     def _work(self, planned: DatasetPlan) -> DatasetResult:

@@ -9,10 +9,8 @@ from delta_pipelines.delta.described import described_table
 from delta_pipelines.delta.jvm import Jvm, is_classic, items, optional
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import unavailable
-from delta_pipelines.delta.snapshots import open_log, state_of
-from delta_pipelines.delta.spark_errors import SPARK_FAILURES, explain, explained, is_not_there
 from delta_pipelines.delta.snapshots import OpenLog, open_log, state_of
-from delta_pipelines.delta.spark_errors import explain, explained
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES, explain, explained, is_not_there
 from delta_pipelines.delta.table import HistoryEntry, TableState
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
