@@ -16,6 +16,7 @@ from delta_pipelines.declarations import (
     UpsertKeys,
 )
 from delta_pipelines.errors import DeclarationError
+from delta_pipelines.graph.properties import canonical_properties
 from delta_pipelines.redaction import is_sensitive
 from delta_pipelines.source_location import SourceLocation
 
@@ -120,7 +121,9 @@ def checked_declaration(
             inputs=check_inputs(options.get("inputs")),
             partition_cols=check_texts(options.get("partition_cols"), "partition_cols"),
             cluster_by=check_texts(options.get("cluster_by"), "cluster_by"),
-            table_properties=check_text_map(options.get("table_properties"), "table_properties"),
+            table_properties=canonical_properties(
+                check_text_map(options.get("table_properties"), "table_properties")
+            ),
             spark_conf=check_text_map(options.get("spark_conf"), "spark_conf"),
             owners=check_texts(options.get("owners"), "owners"),
             tags=check_text_map(options.get("tags"), "tags"),

@@ -10,6 +10,8 @@ from delta_pipelines.errors import UnknownDatasetError
 from delta_pipelines.graph.names import suggestion
 from delta_pipelines.graph.properties import RESET_ALLOWED
 from delta_pipelines.identifiers import Identifier, quoted
+from delta_pipelines.graph.properties import RESET_ALLOWED, flag
+from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 
 
@@ -44,7 +46,7 @@ class Table:
     @property
     def reset_allowed(self) -> bool:
         """The table property `pipelines.reset.allowed`, true by default."""
-        return self.declaration.table_properties.get(RESET_ALLOWED, "true") != "false"
+        return flag(self.declaration.table_properties, RESET_ALLOWED, default=True)
 
 
 @dataclass(frozen=True)

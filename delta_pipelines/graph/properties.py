@@ -10,11 +10,52 @@ OPTIMIZE = "pipelines.maintenance.optimize"
 PURGE = "pipelines.maintenance.purge"
 VACUUM = "pipelines.maintenance.vacuum"
 KNOWN_PIPELINE_PROPERTIES = (RESET_ALLOWED, OPTIMIZE, PURGE, VACUUM)
-"""Each is 'true' or 'false'."""
+"""Each is 'true' or 'false'; letter case counts neither in its name nor in its value."""
+_BOOLEANS = ("true", "false")
 RESERVED_PREFIX = "delta_pipelines."
 """Properties with which the engine marks the tables it owns."""
 ARGUMENTS = ("comment", "location", "owner", "provider")
 """Spark keeps these beside a table's properties (Spark: `TableCatalog`, reserved properties)."""
+
+
+def canonical_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Declared properties with the known `pipelines.*` spelt as they are documented.
+
+    One that stands there in two spellings is left as it is, for `property_problems` to tell.
+
+    Args:
+        properties: As declared.
+
+    Example:
+        >>> canonical_properties({"Pipelines.Reset.Allowed": "FALSE", "Quality": "Gold"})
+        {'pipelines.reset.allowed': 'false', 'Quality': 'Gold'}
+    """
+    repeated = _spelt_twice(properties)
+    canonical = {}
+    for key, value in properties.items():
+        lowered = key.lower()
+        if lowered in KNOWN_PIPELINE_PROPERTIES and lowered not in repeated:
+            canonical[lowered] = value.lower() if value.lower() in _BOOLEANS else value
+        else:
+            canonical[key] = value
+    return canonical
+
+
+def flag(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
+    """A known `pipelines.*` property: its default unless some spelling of it says the opposite.
+
+    Args:
+        properties: Of a declaration or of a table, where anybody may have set them.
+        key: One of `KNOWN_PIPELINE_PROPERTIES`.
+        default: When it is not set.
+
+    Example:
+        >>> flag({"PIPELINES.RESET.ALLOWED": "False"}, RESET_ALLOWED, default=True)
+        False
+    """
+    opposite = str(not default).lower()
+    is_set = any(k.lower() == key and v.lower() == opposite for k, v in properties.items())
+    return default != is_set
 
 
 def property_problems(properties: Mapping[str, str]) -> list[str]:
@@ -27,10 +68,14 @@ def property_problems(properties: Mapping[str, str]) -> list[str]:
         >>> property_problems({"pipelines.reset.allowd": "false"})
         ["there is no property 'pipelines.reset.allowd'; did you mean 'pipelines.reset.allowed'?"]
     """
-    problems = []
+    problems = [
+        f"property {key!r} is given more than once: {', '.join(map(repr, spellings))}; keep one."
+        for key, spellings in _spelt_twice(properties).items()
+    ]
     for key, value in properties.items():
         lowered = key.lower()
-        if lowered.startswith("pipelines.") and key not in KNOWN_PIPELINE_PROPERTIES:
+        is_known = lowered in KNOWN_PIPELINE_PROPERTIES
+        if lowered.startswith("pipelines.") and not is_known:
             hint = suggestion(key, KNOWN_PIPELINE_PROPERTIES)
             problems.append(f"there is no property {key!r}{hint}")
         elif f"pipelines.{lowered}" in KNOWN_PIPELINE_PROPERTIES:
@@ -45,7 +90,7 @@ def property_problems(properties: Mapping[str, str]) -> list[str]:
                 if lowered == "comment"
                 else f"property {key!r} is no property of a table."
             )
-        elif key in KNOWN_PIPELINE_PROPERTIES and value not in ("true", "false"):
+        elif is_known and value.lower() not in _BOOLEANS:
             problems.append(f"property {key!r} is 'true' or 'false', not {value!r}.")
         elif is_credential(key, value):
             problems.append(
@@ -55,3 +100,12 @@ def property_problems(properties: Mapping[str, str]) -> list[str]:
         elif not key or "\n" in key or "\x00" in key + value:
             problems.append(f"property {key!r} has a name or value that no catalog can keep.")
     return problems
+
+
+def _spelt_twice(properties: Mapping[str, str]) -> dict[str, list[str]]:
+    """Known properties that stand there in several spellings, and these."""
+    spellings: dict[str, list[str]] = {}
+    for key in properties:
+        if key.lower() in KNOWN_PIPELINE_PROPERTIES:
+            spellings.setdefault(key.lower(), []).append(key)
+    return {key: spelt for key, spelt in spellings.items() if len(spelt) > 1}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from delta_pipelines.graph.properties import OPTIMIZE, PURGE, VACUUM
+from delta_pipelines.graph.properties import OPTIMIZE, PURGE, VACUUM, flag
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,7 @@ class MaintenanceSettings:
         """
         default = cls()
         return cls(
-            optimize=_flag(properties, OPTIMIZE, default.optimize),
-            purge=_flag(properties, PURGE, default.purge),
-            vacuum=_flag(properties, VACUUM, default.vacuum),
+            optimize=flag(properties, OPTIMIZE, default=default.optimize),
+            purge=flag(properties, PURGE, default=default.purge),
+            vacuum=flag(properties, VACUUM, default=default.vacuum),
         )
-
-
-def _flag(properties: Mapping[str, str], key: str, default: bool) -> bool:
-    return properties.get(key, str(default).lower()) == "true"

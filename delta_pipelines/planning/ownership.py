@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 
 from delta_pipelines.declarations import Declaration
-from delta_pipelines.graph.properties import RESET_ALLOWED
+from delta_pipelines.graph.properties import RESET_ALLOWED, flag
 from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, EPOCH_KEY, REPLACED_KEY
 from delta_pipelines.planning.plan import PropertyChange
 
@@ -46,7 +46,7 @@ def protects_itself(current: Mapping[str, str], declaration: Declaration) -> boo
         declaration: The dataset's.
     """
     told = RESET_ALLOWED in declaration.table_properties or RESET_ALLOWED in owned_keys(current)
-    return not told and current.get(RESET_ALLOWED, "true").lower() == "false"
+    return not told and not flag(current, RESET_ALLOWED, default=True)
 
 
 def target_properties(

@@ -2,15 +2,52 @@
 
 import pytest
 
-from delta_pipelines.graph.properties import property_problems
+import delta_pipelines as dp
+from delta_pipelines.graph.properties import (
+    RESET_ALLOWED,
+    canonical_properties,
+    flag,
+    property_problems,
+)
 
 
-@pytest.mark.parametrize("value", ["true", "false"])
-def test_reset_allowed_is_true_or_false(value: str) -> None:
-    assert property_problems({"pipelines.reset.allowed": value}) == []
+@pytest.mark.parametrize("value", ["true", "false", "False", "TRUE"])
+@pytest.mark.parametrize("key", ["pipelines.reset.allowed", "Pipelines.Reset.Allowed"])
+def test_reset_allowed_is_true_or_false_in_any_letter_case(key: str, value: str) -> None:
+    assert property_problems({key: value}) == []
+    canonical = canonical_properties({key: value, "Quality": "Gold"})
+    assert canonical == {"pipelines.reset.allowed": value.lower(), "Quality": "Gold"}
 
 
-@pytest.mark.parametrize("value", ["False", "TRUE", "0", "no", "", " false", "false "])
+def test_a_declaration_keeps_the_documented_spelling_and_protects_the_table() -> None:
+    pipeline = dp.Pipeline("p", schema="s")
+    given = {"Pipelines.Reset.Allowed": "FALSE"}
+    pipeline.upsert("t", "SELECT 1 AS n", keys=["n"], table_properties=given)
+    table = pipeline.graph().tables["t"]
+    assert not table.reset_allowed
+    assert table.declaration.table_properties == {"pipelines.reset.allowed": "false"}
+
+
+def test_two_spellings_of_one_property_are_refused() -> None:
+    both = {"pipelines.reset.allowed": "false", "Pipelines.Reset.Allowed": "true"}
+    (problem,) = property_problems(canonical_properties(both))
+    assert "more than once: 'pipelines.reset.allowed', 'Pipelines.Reset.Allowed'" in problem
+    pipeline = dp.Pipeline("p", schema="s")
+    pipeline.materialized_view("t", "SELECT 1 AS n", table_properties=both)
+    with pytest.raises(dp.DeclarationError, match="more than once"):
+        pipeline.graph()
+
+
+@pytest.mark.parametrize("spelt", ["pipelines.reset.allowed", "PIPELINES.Reset.allowed"])
+def test_a_flag_is_its_default_unless_it_says_the_opposite(spelt: str) -> None:
+    for default in (True, False):
+        assert flag({}, RESET_ALLOWED, default=default) is default
+        assert flag({spelt: "TRUE"}, RESET_ALLOWED, default=default) is True
+        assert flag({spelt: "False"}, RESET_ALLOWED, default=default) is False
+        assert flag({spelt: "maybe"}, RESET_ALLOWED, default=default) is default
+
+
+@pytest.mark.parametrize("value", ["0", "no", "", " false", "false "])
 def test_any_other_value_of_reset_allowed_is_refused_and_not_taken_for_true(value: str) -> None:
     (problem,) = property_problems({"pipelines.reset.allowed": value})
     assert "'true' or 'false'" in problem
@@ -22,8 +59,7 @@ def test_any_other_value_of_reset_allowed_is_refused_and_not_taken_for_true(valu
     [
         "pipelines.reset.allowd",
         "pipelines.resetAllowed",
-        "Pipelines.reset.allowed",
-        "PIPELINES.RESET.ALLOWED",
+        "PIPELINES.RESET.ALLOWD",
     ],
 )
 def test_a_misspelt_pipelines_property_is_refused_with_the_right_one(key: str) -> None:

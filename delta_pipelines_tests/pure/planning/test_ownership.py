@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_pipelines.declarations import Declaration
 from delta_pipelines.planning.ownership import (
     COMMENT,
     OWNED_KEY,
@@ -11,6 +12,7 @@ from delta_pipelines.planning.ownership import (
     owned_keys,
     owner,
     property_changes,
+    protects_itself,
     target_comment,
     target_properties,
 )
@@ -108,3 +110,12 @@ def test_a_comment_that_somebody_else_set_stays() -> None:
     unowned = target_properties({}, {}, pipeline="p", owns_comment=False)
     assert target_comment(unowned, "theirs", None) == "theirs"
     assert target_comment(unowned, "theirs", "ours") == "ours"
+
+
+@pytest.mark.parametrize("spelt", ["pipelines.reset.allowed", "Pipelines.Reset.Allowed"])
+def test_a_table_protects_itself_however_the_property_is_spelt(spelt: str) -> None:
+    silent = Declaration("t", "upsert")
+    assert protects_itself({spelt: "FALSE"}, silent)
+    assert not protects_itself({spelt: "true"}, silent)
+    told = Declaration("t", "upsert", table_properties={"pipelines.reset.allowed": "true"})
+    assert not protects_itself({spelt: "false"}, told)
