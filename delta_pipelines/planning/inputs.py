@@ -1,10 +1,13 @@
 """Declared inputs are what the query reads: the analysed plan is held against the declaration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from pyspark.errors import AnalysisException
 
 from delta_pipelines.delta.relations import Relation
 from delta_pipelines.errors import Problem, UndeclaredInputError
-from delta_pipelines.graph.graph import Flow
+from delta_pipelines.graph.graph import Flow, Graph
 from delta_pipelines.identifiers import SESSION_CATALOG, Identifier
 from delta_pipelines.planning.plan import InputVersion
 
@@ -34,11 +37,7 @@ def check_inputs_read(
             continue
         dataset = locations.get(relation.location or "") or names.get(_plain(relation.name))
         if dataset is not None:
-            undeclared[dataset] = (
-                f"the query reads {dataset}, a dataset of the pipeline, without declaring it. "
-                f"Make it a parameter (or name it in the SQL), so that it is refreshed first and "
-                f"read at one version."
-            )
+            undeclared[dataset] = _undeclared(dataset)
     texts = list(undeclared.values())
     marked = [r.name for r in relations if r.kind == "declared" and r.name is not None]
     read = {markers[marker] for marker in marked if marker in markers}
@@ -49,8 +48,50 @@ def check_inputs_read(
             if identifier not in read
         ]
     if texts:
-        location = flow.declaration.location
-        raise UndeclaredInputError([Problem(text, flow.name, location) for text in texts])
+        raise _refusal(flow, texts)
+
+
+@contextmanager
+def refusing_unwritten_datasets(graph: Graph, flow: Flow) -> Iterator[None]:
+    """Tell a dataset that is read undeclared before its first refresh from a table that nobody has.
+
+    Args:
+        graph: The pipeline's graph.
+        flow: The flow whose query the block analyses.
+
+    Raises:
+        UndeclaredInputError: Spark finds no table of that name, and the pipeline has one.
+    """
+    try:
+        yield
+    except AnalysisException as error:
+        dataset = _dataset_not_found(graph, error)
+        if dataset is None:
+            raise
+        raise _refusal(flow, [_undeclared(dataset)]) from error
+
+
+def _dataset_not_found(graph: Graph, error: AnalysisException) -> Identifier | None:
+    if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+        return None
+    name = _plain((error.getMessageParameters() or {}).get("relationName"))
+    for datasets in (graph.tables, graph.views, graph.sources):
+        if name in datasets:
+            return datasets[name].identifier
+    return None
+
+
+def _undeclared(dataset: Identifier) -> str:
+    return (
+        f"the query reads {dataset}, a dataset of the pipeline, without declaring it. "
+        f"Make it a parameter (or name it in the SQL), so that it is refreshed first and "
+        f"read at one version."
+    )
+
+
+def _refusal(flow: Flow, texts: Sequence[str]) -> UndeclaredInputError:
+    location = flow.declaration.location
+    return UndeclaredInputError([Problem(text, flow.name, location) for text in texts])
 
 
 def outside_inputs(relations: Sequence[Relation]) -> tuple[InputVersion, ...]:

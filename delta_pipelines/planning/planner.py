@@ -30,7 +30,12 @@ from delta_pipelines.planning.flow_definition import (
     flows_schema,
     without_checkpoints,
 )
-from delta_pipelines.planning.inputs import advice, check_inputs_read, outside_inputs
+from delta_pipelines.planning.inputs import (
+    advice,
+    check_inputs_read,
+    outside_inputs,
+    refusing_unwritten_datasets,
+)
 from delta_pipelines.planning.ownership import owner, property_changes, protects_itself
 from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
 from delta_pipelines.planning.refresh_set import SPARED, Action
@@ -337,7 +342,7 @@ class _Planner:
             session.conf.set(key, value)
         binder = Binder(self._graph, session, self._tables.frame, self._tables.stream)
         mark = 0 if unavailable(session, flow.target) else expression_mark(session)
-        with active(session):
+        with active(session), refusing_unwritten_datasets(self._graph, flow):
             frame = binder.query(flow)
             read = relations(frame)
         check_inputs_read(flow, read, binder.markers, self._tables.locations, self._names)

@@ -1,12 +1,18 @@
 """The analysed plan is held against the declaration, on made-up relations."""
 
 import pytest
+from pyspark.errors import AnalysisException
 
 import delta_pipelines as dp
 from delta_pipelines.delta.relations import Relation
 from delta_pipelines.graph.graph import Flow
 from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.inputs import advice, check_inputs_read, outside_inputs
+from delta_pipelines.planning.inputs import (
+    advice,
+    check_inputs_read,
+    outside_inputs,
+    refusing_unwritten_datasets,
+)
 from delta_pipelines.planning.plan import InputVersion
 
 FLIGHTS = Identifier(None, "s", "flights")
@@ -130,3 +136,60 @@ def test_the_plan_suggests_source_for_delta_tables_that_are_not_declared() -> No
         ]
     )
     assert "source('theirs.t')" in note
+
+
+class Told(AnalysisException):
+    """An error of Spark's analyser, without a JVM to ask."""
+
+    def __init__(self, condition: str | None, **parameters: str) -> None:
+        super().__init__("it failed")
+        self._told = condition, parameters
+
+    def getCondition(self) -> str | None:  # noqa: N802 - PySpark's
+        return self._told[0]
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - PySpark's
+        return self._told[1]
+
+
+def not_found(relation: str, condition: str = "TABLE_OR_VIEW_NOT_FOUND") -> AnalysisException:
+    return Told(condition, relationName=relation)
+
+
+@pytest.mark.parametrize(
+    "relation", ["`s`.`flights`", "`spark_catalog`.`S`.`Flights`", "`flights`", "s.flights"]
+)
+def test_a_dataset_that_is_not_there_yet_is_refused_as_one_that_is(relation: str) -> None:
+    p = dp.Pipeline("p", schema="s")
+    for name in ("flights", "delays"):
+        p.materialized_view(name, "SELECT 1 AS n")
+    graph = p.graph()
+    with (
+        pytest.raises(dp.UndeclaredInputError, match=r"reads s\.flights, .* without declaring"),
+        refusing_unwritten_datasets(graph, graph.flows["delays"]),
+    ):
+        raise not_found(relation)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        not_found("`other`.`flights`"),
+        not_found("`cat`.`s`.`flights`"),
+        not_found("`s`.`flights`", "TABLE_OR_VIEW_ALREADY_EXISTS"),
+        Told("TABLE_OR_VIEW_NOT_FOUND"),
+        AnalysisException("it has no condition"),
+    ],
+)
+def test_a_table_that_nobody_has_stays_the_error_that_spark_makes_of_it(
+    error: AnalysisException,
+) -> None:
+    p = dp.Pipeline("p", schema="s")
+    p.materialized_view("flights", "SELECT 1 AS n")
+    graph = p.graph()
+    with (
+        pytest.raises(AnalysisException) as caught,
+        refusing_unwritten_datasets(graph, graph.flows["flights"]),
+    ):
+        raise error
+    assert caught.value is error

@@ -61,6 +61,41 @@ def test_a_dataset_read_behind_the_declarations_back_is_refused(spark, schema, f
     assert not spark.catalog.tableExists(f"{schema}.sneaky")
 
 
+@pytest.mark.parametrize("how", ["table", "sql", "read", "unqualified"])
+def test_a_dataset_read_behind_the_declarations_back_is_refused_on_a_first_run_too(
+    spark, schema, feed, how
+):
+    pipeline = scratch(schema)
+    mirror(pipeline, "orders", feed)
+
+    @pipeline.materialized_view
+    def sneaky(spark):
+        if how == "sql":
+            return spark.sql(f"SELECT * FROM {schema}.orders WHERE id IN (SELECT 1)")
+        if how == "read":
+            return spark.read.table(f"spark_catalog.{schema}.orders")
+        return spark.table("orders" if how == "unqualified" else f"{schema}.orders")
+
+    error = pipeline.plan(spark).datasets["sneaky"].error
+    assert isinstance(error, UndeclaredInputError)
+    assert f"{schema}.orders" in str(error)
+    result = run(pipeline, spark).results
+    assert (result["orders"].status, result["sneaky"].status) == ("completed", "failed")
+    assert isinstance(result["sneaky"].error, UndeclaredInputError)
+
+
+def test_a_table_that_nobody_has_is_no_undeclared_input(spark, schema):
+    pipeline = scratch(schema)
+
+    @pipeline.materialized_view
+    def lost(spark):
+        return spark.table(f"{schema}.orders")
+
+    error = pipeline.plan(spark).datasets["lost"].error
+    assert not isinstance(error, UndeclaredInputError)
+    assert "TABLE_OR_VIEW_NOT_FOUND" in str(error)
+
+
 def test_a_stream_over_a_dataset_behind_the_declarations_back_is_refused(spark, schema, feed):
     pipeline, path = written(spark, schema, feed)
 
