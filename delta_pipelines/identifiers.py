@@ -74,6 +74,16 @@ def quoted(*parts: str) -> str:
     return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 
+def folded(identifier: Identifier) -> str:
+    """The one text by which a table is found, however its name is written.
+
+    Example:
+        >>> folded(Identifier("spark_catalog", "Aviation", "Flights"))
+        'aviation.flights'
+    """
+    return str(identifier.plain).lower()
+
+
 def name_problem(name: str) -> str | None:
     """Say what is wrong with a declared name, or None.
 

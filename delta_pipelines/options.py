@@ -1,5 +1,6 @@
 """The options that every dataset shares, and the checks of their Python types."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -157,12 +158,20 @@ def check_text(value: object, what: str) -> str | None:
     return value
 
 
+def check_path(value: object, what: str) -> str | None:
+    """A path as text or None, else a DeclarationError that names `what`."""
+    return check_text(os.fspath(value) if isinstance(value, os.PathLike) else value, what)
+
+
 def check_texts(value: object, what: str) -> tuple[str, ...]:
     """A sequence of strings (not one string), else a DeclarationError that names `what`."""
     if value is None:
         return ()
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise DeclarationError(f"{what} must be a list of strings, not {_described(value)}.")
+        instead = f"; write [{value!r}]" if isinstance(value, str) else ""
+        raise DeclarationError(
+            f"{what} must be a list of strings, not {_described(value)}{instead}."
+        )
     for item in value:
         if not isinstance(item, str):
             raise DeclarationError(f"{what} must hold only strings; it holds {_described(item)}.")

@@ -7,9 +7,11 @@ from delta_pipelines.declaring import DeclaresDatasets
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.graph.resolve import resolve
-from delta_pipelines.options import check_count, check_number, check_text
+from delta_pipelines.options import check_count, check_number, check_path, check_text
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from pyspark.sql import SparkSession
 
     from delta_pipelines.flows.results import DatasetResult, RunResult
@@ -47,7 +49,7 @@ class Pipeline(DeclaresDatasets):
         *,
         schema: str,
         catalog: str | None = None,
-        storage: str | None = None,
+        storage: "str | PathLike[str] | None" = None,
         checkpoint_retention_days: float = 7.0,
     ) -> None:
         super().__init__()
@@ -56,7 +58,7 @@ class Pipeline(DeclaresDatasets):
         self.name = name
         self.schema = schema
         self.catalog = check_text(catalog, "catalog")
-        self.storage = check_text(storage, "storage")
+        self.storage = check_path(storage, "storage")
         self.checkpoint_retention_days = check_number(
             checkpoint_retention_days, "checkpoint_retention_days", "days"
         )

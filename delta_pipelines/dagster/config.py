@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from delta_pipelines.dagster.keys import config_names, reset_names
-from delta_pipelines.graph.graph import Graph
+from delta_pipelines.graph.graph import Graph, Table, View
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class RefreshRequest:
     """What a run config asks for.
 
     Args:
-        full_refresh: Names of tables to wipe and compute anew.
+        full_refresh: Names of tables to wipe and compute anew, declared or qualified.
         full_refresh_all: Every selected table is refreshed fully.
         force: Refresh even what a refresh would leave as it is.
         reset_checkpoints: Append flows, or tables for all of their flows, that read their streams
@@ -75,12 +75,9 @@ def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
             "Append flows, or tables for all of their flows, that read their streams from the "
             "beginning while the rows stay; those outside the selection are ignored.",
         )
-    tables = {
-        name: _enum_description(str(table.identifier), table.reset_allowed)
-        for name, table in config_names(graph).items()
-    }
+    tables = {name: _enum_description(dataset) for name, dataset in config_names(graph).items()}
     if tables:
-        what = "Tables to wipe and compute anew; those outside the selection are ignored."
+        what = "Tables to wipe and compute anew; views and what is not selected are ignored."
         fields = {"full_refresh": _listed(f"{op_name}_table", tables, what), **fields}
     return fields
 
@@ -91,8 +88,11 @@ def _listed(enum: str, names: Mapping[str, str], description: str) -> dg.Field:
     return dg.Field([dg.Enum(enum, values)], default_value=[], description=description)
 
 
-def _enum_description(qualified: str, reset_allowed: bool) -> str:
-    if reset_allowed:
+def _enum_description(dataset: Table | View) -> str:
+    qualified = str(dataset.identifier)
+    if isinstance(dataset, View):
+        return f"{qualified}: a view, which has no rows to wipe; it is published"
+    if dataset.reset_allowed:
         return qualified
     return f"{qualified}: full refresh not allowed (pipelines.reset.allowed=false); it is refreshed"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from delta_pipelines.graph.graph import Flow, Graph, Table
+from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
 
@@ -32,16 +32,22 @@ def qualified_name(identifier: Identifier) -> str:
     return str(identifier.plain)
 
 
-def config_names(graph: Graph) -> Mapping[str, Table]:
-    """The names that a run config may list for a full refresh, in order of declaration.
+def config_names(graph: Graph) -> Mapping[str, Table | View]:
+    """The names that a run config may list for a full refresh.
 
     Args:
         graph: The pipeline's graph.
 
     Returns:
-        Declared name -> table.
+        Declared name -> table or persisted view, in order of declaration, then the qualified names
+        that are no declared ones. Empty for a pipeline of views only, which have no rows to wipe.
     """
-    return {table.name: table for table in graph.tables}
+    if not graph.tables:
+        return {}
+    datasets = (*graph.tables, *graph.persisted_views)
+    declared: dict[str, Table | View] = {dataset.name: dataset for dataset in datasets}
+    qualified = {qualified_name(dataset.identifier): dataset for dataset in datasets}
+    return declared | {name: qualified[name] for name in qualified if name not in declared}
 
 
 def reset_names(graph: Graph) -> Mapping[str, tuple[Flow, ...]]:

@@ -1,12 +1,13 @@
 """`DeltaPipelineResource`: the Spark session of a run, and the verb that runs a pipeline in it."""
 
+import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any, cast
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, field_validator
 from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.guarded import guarded_session
@@ -70,6 +71,11 @@ class DeltaPipelineResource(LazyPySparkResource):
     )
 
     _definition: dg.ResourceDefinition | None = PrivateAttr(default=None)
+
+    @field_validator("warehouse", mode="before")
+    @classmethod
+    def _path_as_text(cls, warehouse: object) -> object:
+        return os.fspath(warehouse) if isinstance(warehouse, os.PathLike) else warehouse
 
     @property
     def spark_session(self) -> SparkSession:

@@ -54,18 +54,23 @@ def work_of(
         attempts: Attempts that this step continues.
         checkpoints: Looks up a table's checkpoints; asked only about attempts' work.
     """
-    tables, streams = config_names(graph), reset_names(graph)
+    streams, asked = reset_names(graph), _asked_fully(graph, request)
     full = {
-        name: table.identifier
-        for name, table in tables.items()
-        if name in request.full_refresh or (request.full_refresh_all and table.identifier in chosen)
+        table.name: table.identifier
+        for table in graph.tables
+        if table.identifier in asked or (request.full_refresh_all and table.identifier in chosen)
     }
+    views = [view.name for view in graph.persisted_views if view.identifier in asked]
     reset = {name: streams[name] for name in sorted(request.reset_checkpoints)}
     outside = [name for name, identifier in full.items() if identifier not in chosen]
     outside_reset = [name for name, flows in reset.items() if flows[0].target not in chosen]
     begun, begun_reset = [], []
     for name in full.keys() - outside:
-        runs = [a.run_id for a in attempts if _asks_fully(a.request, name)]
+        runs = [
+            a.run_id
+            for a in attempts
+            if a.request.full_refresh_all or full[name] in _asked_fully(graph, a.request)
+        ]
         if name in streams and _begun(streams[name], runs, checkpoints):
             begun.append(name)
     for name in reset.keys() - outside_reset:
@@ -77,6 +82,7 @@ def work_of(
         full_refresh=tuple(str(full[n]) for n in full if n not in (*outside, *begun)),
         reset_checkpoints=tuple(n for n in reset if n not in (*outside_reset, *begun_reset)),
         remarks=(
+            *_remark("Views, which have no rows to wipe", views),
             *_remark("Not selected here, so not refreshed fully", outside),
             *_remark("Not selected here, so no checkpoint is reset", outside_reset),
             *_remark("Wiped by an earlier attempt of this run, so it goes on there", begun),
@@ -102,8 +108,10 @@ def stored_checkpoints(spark: SparkSession) -> CheckpointsOf:
     return look_up
 
 
-def _asks_fully(request: RefreshRequest, name: str) -> bool:
-    return request.full_refresh_all or name in request.full_refresh
+def _asked_fully(graph: Graph, request: RefreshRequest) -> frozenset[Identifier]:
+    """What a run config names, by whichever name; one that is no longer declared is left out."""
+    named = config_names(graph)
+    return frozenset(named[name].identifier for name in request.full_refresh if name in named)
 
 
 def _begun(flows: Sequence[Flow], runs: Collection[str], checkpoints: CheckpointsOf) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from delta_pipelines.errors import detail
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.identifiers import Identifier, folded
 from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.quality.results import ExpectationResult
@@ -120,14 +120,20 @@ class DatasetResult:
 
 
 class DatasetResults(Mapping[str, DatasetResult]):
-    """Results by declared name, in the order the datasets ended; a qualified name works too."""
+    """Results by declared name, in the order the datasets ended.
+
+    A qualified name finds one too, and an `Identifier`.
+    """
 
     def __init__(self, results: list[DatasetResult]) -> None:
         self._by_name = {result.name: result for result in results}
         self._folded = {name: r for r in results for name in r.identifier.spellings}
         self._folded.update({result.name.lower(): result for result in results})
+        self._by_identifier = {folded(result.identifier): result for result in results}
 
-    def __getitem__(self, name: str) -> DatasetResult:
+    def __getitem__(self, name: str | Identifier) -> DatasetResult:
+        if isinstance(name, Identifier):
+            return self._by_identifier[folded(name)]
         return self._folded[name.lower()]
 
     def __iter__(self) -> Iterator[str]:

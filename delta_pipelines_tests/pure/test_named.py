@@ -31,6 +31,9 @@ def test_it_is_a_sequence_in_order(chosen: list[str]) -> None:
     assert len(sequence) == len(items)
     assert sequence == NamedSequence(items)
     assert sequence == tuple(items)
+    assert sequence == items
+    assert items == sequence
+    assert sequence != [*items, item("x")]
     assert hash(sequence) == hash(NamedSequence(items))
     assert sequence[:2] == tuple(items[:2])
     assert all(
@@ -74,3 +77,30 @@ def test_the_sessions_own_catalog_is_found_with_its_name_and_without() -> None:
     other = NamedSequence([Item("t", Identifier("lake", "s", "t"))])
     assert "s.t" not in other
     assert "lake.s.t" in other
+
+
+@pytest.mark.parametrize("catalog", [None, "spark_catalog", "lake"])
+def test_an_identifier_finds_its_dataset_and_no_other(catalog: str | None) -> None:
+    item = Item("T", Identifier(catalog, "s", "t"))
+    items = NamedSequence([item, Item("s.t", Identifier("c", "s", "t"))])
+    for same in (item.identifier, item.identifier.plain, Identifier(catalog, "S", "T")):
+        assert items[same] is item
+        assert same in items
+        assert items.get(same) is item
+    other = Identifier(catalog, "s", "u")
+    assert other not in items
+    assert items.get(other) is None
+    with pytest.raises(KeyError):
+        items[other]
+
+
+def test_it_is_read_like_a_mapping_by_declared_name() -> None:
+    first, second = item("B"), item("a")
+    items = NamedSequence([first, second])
+    assert list(items.keys()) == ["B", "a"]
+    assert list(items.values()) == [first, second]
+    assert list(items.items()) == [("B", first), ("a", second)]
+    assert dict(items.items()) == {"B": first, "a": second}
+    assert items.get("s.b") is first
+    assert items.get("c") is None
+    assert items.get("c", second) is second

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -246,3 +247,17 @@ def test_a_callable_without_a_name_needs_one() -> None:
         p.upsert(keys=["id"])(nameless)
     p.materialized_view("t")(nameless)
     assert [table.name for table in p.graph().tables] == ["t"]
+
+
+def test_storage_is_a_path_as_text_or_as_an_object():
+    for storage in ("/lake/state", Path("/lake/state")):
+        assert dp.Pipeline("p", schema="s", storage=storage).storage == "/lake/state"
+    with pytest.raises(dp.DeclarationError, match="storage must be a string"):
+        dp.Pipeline("p", schema="s", storage=7)
+
+
+@pytest.mark.parametrize("option", ["keys", "partition_cols", "cluster_by"])
+def test_one_string_instead_of_a_list_is_told_how_to_write_it(option):
+    options = {"keys": ["icao"], option: "icao"}
+    with pytest.raises(dp.DeclarationError, match=rf"{option} must be a list .*write \['icao'\]"):
+        dp.Pipeline("p", schema="s").upsert("t", "SELECT 1 AS icao", **options)

@@ -3,6 +3,7 @@ import pytest
 
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
 from delta_pipelines.dagster.config import RefreshRequest, read_request, step_configs
+from delta_pipelines.dagster.work import work_of
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines_tests.dagster.sample import sales_pipeline
 
@@ -30,7 +31,7 @@ def test_the_config_may_name_tables_fully_refreshed(definitions):
     "wrong",
     [
         {"full_refresh": ["total"]},
-        {"full_refresh": ["big_totals"]},
+        {"full_refresh": ["sales.total"]},
         {"full_refresh": ["priced"]},
         {"full_refresh": "totals_typo"},
         {"full_refresh_all": "yes"},
@@ -48,9 +49,36 @@ def test_the_enum_says_which_tables_cannot_be_refreshed_fully(definitions):
     schema = ops.fields["sales"].config_type.fields["config"].config_type
     enum = schema.fields["full_refresh"].config_type.inner_type
     described = {value.config_value: value.description for value in enum.enum_values}
-    assert set(described) == {"orders_raw", "orders", "totals", "converted"}
+    declared = ["orders_raw", "orders", "totals", "converted", "big_totals"]
+    assert list(described) == [*declared, *(f"sales.{name}" for name in declared)]
     assert "full refresh not allowed" in described["orders"]
-    assert described["totals"] == "sales.totals"
+    assert described["totals"] == described["sales.totals"] == "sales.totals"
+    assert "a view, which has no rows to wipe" in described["big_totals"]
+
+
+def test_a_qualified_name_asks_for_the_same_as_a_declared_one():
+    graph = sales_pipeline().graph()
+    chosen = [dataset.identifier for dataset in graph.assets]
+
+    def asked(*names):
+        request = read_request({"full_refresh": list(names)})
+        return work_of(graph, chosen, request, (), lambda table: {})
+
+    assert asked("sales.totals", "orders_raw") == asked("totals", "sales.orders_raw")
+    assert asked("sales.totals").full_refresh == ("sales.totals",)
+    assert asked("sales.totals").remarks == ()
+
+
+@pytest.mark.parametrize("name", ["big_totals", "sales.big_totals"])
+def test_a_view_in_the_list_is_ignored_with_a_remark(definitions, name):
+    job = definitions.resolve_job_def("sales_refresh")
+    assert dg.validate_run_config(job, config(full_refresh=[name, "sales.totals"]))
+    graph = sales_pipeline().graph()
+    chosen = [dataset.identifier for dataset in graph.assets]
+    request = read_request({"full_refresh": [name]})
+    work = work_of(graph, chosen, request, (), lambda table: {})
+    assert work.full_refresh == ()
+    assert work.remarks == ("Views, which have no rows to wipe: big_totals.",)
 
 
 def test_two_pipelines_in_one_location_keep_their_own_names():

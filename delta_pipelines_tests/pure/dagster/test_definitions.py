@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import dagster as dg
 import pytest
 from dagster_pyspark import LazyPySparkResource
@@ -18,6 +20,14 @@ from delta_pipelines_tests.dagster.sample import sales_pipeline
 def build(**arguments):
     arguments.setdefault("spark", DeltaPipelineResource(warehouse="unused"))
     return build_pipeline_definitions(sales_pipeline(), **arguments)
+
+
+@pytest.mark.parametrize("warehouse", ["lake", Path("lake")])
+def test_a_warehouse_is_a_path_as_text_or_as_an_object(warehouse):
+    resource = DeltaPipelineResource(warehouse=warehouse)
+    assert resource.warehouse == "lake"
+    with resource.process_config_and_initialize_cm() as prepared:
+        assert prepared.warehouse == "lake"
 
 
 def test_there_are_two_jobs_over_every_table_and_view():

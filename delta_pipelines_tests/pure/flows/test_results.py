@@ -23,6 +23,18 @@ def test_a_dataset_is_found_by_its_declared_and_its_qualified_name() -> None:
         assert name in results
 
 
+def test_an_identifier_finds_its_dataset() -> None:
+    flights = result("Flights")
+    results = DatasetResults([flights, result("planes")])
+    for catalog in (None, "spark_catalog"):
+        identifier = Identifier(catalog, "s", "flights")
+        assert results[identifier] is flights
+        assert results.get(identifier) is flights
+        assert identifier in results
+    assert Identifier("lake", "s", "flights") not in results
+    assert results.get(Identifier(None, "s", "x")) is None
+
+
 def test_an_unknown_name_is_a_key_error() -> None:
     results = DatasetResults([result("flights")])
     with pytest.raises(KeyError):
