@@ -41,8 +41,8 @@ class Feed:
         self.columns = columns or self.columns
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """The rows as a DataFrame."""
-        return spark.createDataFrame(self.rows, self.columns)
+        """The rows as a DataFrame; given one by one, so that nobody can tell when they change."""
+        return spark.createDataFrame(iter(self.rows), self.columns)
 
 
 def scratch(schema: str, **options: Any) -> Pipeline:

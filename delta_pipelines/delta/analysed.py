@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, entries, is_classic, items
 from delta_pipelines.delta.listing import listing
 from delta_pipelines.delta.query_plans import files_relation
+from delta_pipelines.delta.query_session import noted_rows
 from delta_pipelines.delta.relations import Relation, leaf_relation
 from delta_pipelines.delta.sessions import active, setting
 
@@ -77,7 +78,8 @@ def analysed_plan(session: SparkSession, frame: DataFrame, mark: int) -> Analyse
     """Read an analysed plan; nothing is run.
 
     Args:
-        session: A classic session of the caller's own; texts are made by its settings.
+        session: A classic session of the caller's own; texts are made by its settings. Rows from
+            Python are told when it is the `query_session` that they were made in.
         frame: A DataFrame.
         mark: From `expression_mark`, before the query was analysed: a `#12` in a text of the
             user's is told from the id of an expression by it.
@@ -89,7 +91,7 @@ def analysed_plan(session: SparkSession, frame: DataFrame, mark: int) -> Analyse
     """
     with setting(session, "spark.sql.debug.maxToStringFields", str(_MAX_TEXT)), active(session):
         query: JavaObject = frame._jdf.queryExecution()
-        told = _Reader(Jvm(session), query.analyzed(), mark).read()
+        told = _Reader(session, query.analyzed(), mark).read()
         if not told.tables or not _reads_cached_rows(session, query):
             return told
         return replace(told, without_version=(*told.without_version, CACHED))
@@ -140,8 +142,9 @@ def are_alike(frame: DataFrame, one: str, other: str) -> bool:
 
 
 class _Reader:
-    def __init__(self, jvm: Jvm, plan: JavaObject, mark: int) -> None:
-        self._jvm = jvm
+    def __init__(self, session: SparkSession, plan: JavaObject, mark: int) -> None:
+        self._session = session
+        self._jvm = jvm = Jvm(session)
         self._plan = plan
         self._mark = mark
         kinds = jvm.type(f"{_CATALYST}.trees.TreePattern")
@@ -180,11 +183,18 @@ class _Reader:
             self._tables[relation] = None
             self._told.append(leaf.schema().catalogString())
         elif relation.kind == "opaque":
-            what = "it reads rows whose origin Spark does not tell (Python, an RDD, a checkpoint)"
-            self._without[what] = None
+            self._opaque(leaf)
         elif not self._listed(leaf, relation):
             name = relation.name or relation.location or "a table"
             self._without[f"it reads {name}, which has no version"] = None
+
+    def _opaque(self, leaf: JavaObject) -> None:
+        rows = noted_rows(self._session, leaf)
+        if rows is None:
+            what = "it reads rows whose origin Spark does not tell (Python, an RDD, a checkpoint)"
+            self._without[what] = None
+        else:
+            self._told.append(f"{leaf.schema().json()} {rows}")
 
     def _is_change_feed(self, leaf: JavaObject) -> bool:
         return class_name(leaf) == "LogicalRelation" and files_relation(leaf) is None

@@ -11,7 +11,7 @@ from delta_pipelines.errors import SessionError
 _INTERRUPT = "spark.job.interruptOnCancel"
 
 
-def isolated_session(spark: SparkSession) -> SparkSession:
+def isolated_session(spark: SparkSession, kind: type[SparkSession] = SparkSession) -> SparkSession:
     """A session with its own settings, temporary views and current schema.
 
     Catalog, cached data and Spark context are shared; settings, views and the current schema start
@@ -20,6 +20,7 @@ def isolated_session(spark: SparkSession) -> SparkSession:
 
     Args:
         spark: The session to copy.
+        kind: What the copy is to be in Python.
 
     Example:
         >>> own = isolated_session(spark)
@@ -29,7 +30,7 @@ def isolated_session(spark: SparkSession) -> SparkSession:
     """
     if not is_classic(spark):
         return spark
-    return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    return kind(spark.sparkContext, spark._jsparkSession.cloneSession())
 
 
 def settings_of(spark: SparkSession) -> dict[str, str]:

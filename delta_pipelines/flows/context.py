@@ -9,7 +9,6 @@ from delta_pipelines.declarations import Changes, Stream
 from delta_pipelines.delta.analysed import expression_mark
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.loading import load_table, read_pinned
-from delta_pipelines.delta.sessions import isolated_session
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.streams import read_stream
 from delta_pipelines.delta.table import TableState
@@ -19,7 +18,7 @@ from delta_pipelines.flows.lease import Lease
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.binding import Binder
+from delta_pipelines.planning.binding import Binder, flow_session
 from delta_pipelines.planning.checkpoints import StreamSource
 from delta_pipelines.planning.dependencies import Dependencies
 from delta_pipelines.planning.expressions import with_expressions
@@ -236,10 +235,7 @@ class UpdateContext:
 
     def session(self, spark: "SparkSession", flow: Flow) -> "SparkSession":
         """A session of the flow's own, with the settings that its declaration asks for."""
-        session = isolated_session(spark)
-        for key, value in flow.declaration.spark_conf.items():
-            session.conf.set(key, value)
-        return session
+        return flow_session(spark, flow)
 
     def check_cancelled(self) -> None:
         """Stop here when the run was interrupted.

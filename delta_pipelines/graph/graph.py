@@ -8,10 +8,8 @@ from typing import Literal
 from delta_pipelines.declarations import Changes, Declaration, Stream
 from delta_pipelines.errors import UnknownDatasetError
 from delta_pipelines.graph.names import suggestion
-from delta_pipelines.graph.properties import RESET_ALLOWED
-from delta_pipelines.identifiers import Identifier, quoted
 from delta_pipelines.graph.properties import RESET_ALLOWED, flag
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.identifiers import Identifier, quoted
 from delta_pipelines.named import NamedSequence
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from delta_pipelines.declarations import Changes, Stream
+from delta_pipelines.delta.query_session import query_session
 from delta_pipelines.delta.relations import DECLARED_PREFIX
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Graph, View
@@ -25,6 +26,19 @@ FrameOf = Callable[["SparkSession", Identifier], "DataFrame"]
 """The rows of a table or source, in a given session."""
 StreamOf = Callable[["SparkSession", Identifier, Stream | Changes], "DataFrame"]
 """A table or source as a stream, in a given session."""
+
+
+def flow_session(spark: "SparkSession", flow: Flow) -> "SparkSession":
+    """A session of a flow's own, with the settings that its declaration asks for.
+
+    Args:
+        spark: The session to copy.
+        flow: The flow.
+    """
+    session = query_session(spark)
+    for key, value in flow.declaration.spark_conf.items():
+        session.conf.set(key, value)
+    return session
 
 
 class Binder:

@@ -9,7 +9,7 @@ from delta_pipelines.delta.analysed import expression_mark
 from delta_pipelines.delta.definition import TableDefinition, check_definition
 from delta_pipelines.delta.rehearsal import rehearse
 from delta_pipelines.delta.relations import relations
-from delta_pipelines.delta.sessions import active, isolated_session, settings_of
+from delta_pipelines.delta.sessions import active, settings_of
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import TableState
@@ -18,7 +18,7 @@ from delta_pipelines.errors import DatasetError, as_pipeline_error
 from delta_pipelines.graph.graph import Dataset, Flow, Source, Table, View
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
-from delta_pipelines.planning.binding import Binder
+from delta_pipelines.planning.binding import Binder, flow_session
 from delta_pipelines.planning.definition import layout_change
 from delta_pipelines.planning.expressions import (
     check_expectations,
@@ -337,9 +337,7 @@ class _Planner:
         )
 
     def _analyse(self, flow: Flow) -> "_Analysed":
-        session = isolated_session(self._spark)
-        for key, value in flow.declaration.spark_conf.items():
-            session.conf.set(key, value)
+        session = flow_session(self._spark, flow)
         binder = Binder(self._graph, session, self._tables.frame, self._tables.stream)
         mark = 0 if unavailable(session, flow.target) else expression_mark(session)
         with active(session), refusing_unwritten_datasets(self._graph, flow):
