@@ -69,15 +69,12 @@ def make_plan(
         force: True when the run will refresh also what did not change.
 
     Raises:
-        SessionError: The session lacks one of Delta's settings, or another catalog is its current
-            one and the pipeline names none.
+        SessionError: The session is not set up for Delta, or for names without a catalog.
         DeclarationError: The graph has problems, or a selected name matches nothing.
     """
     check_session(spark)
     check_catalog(spark, pipeline.catalog)
     graph = pipeline.graph()
-    storage = pipeline.storage or default_storage(spark, pipeline.name)
-    chosen = refresh_set(graph, selection)
     redaction = Redaction.of(settings_of(spark), os.environ).knowing(
         *(flow.declaration.spark_conf for flow in graph.flows)
     )
@@ -85,8 +82,8 @@ def make_plan(
         pipeline=pipeline.name,
         graph=graph,
         datasets=NamedSequence(()),
-        chosen=chosen,
-        storage=storage,
+        chosen=refresh_set(graph, selection),
+        storage=pipeline.storage or default_storage(spark, pipeline.name),
         checkpoint_retention_days=pipeline.checkpoint_retention_days,
         force=force,
         redaction=redaction,
