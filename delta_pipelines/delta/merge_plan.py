@@ -307,10 +307,21 @@ class MergePlan:
         """True when the target is partitioned by a key's column."""
         return pair.name.lower() in [name.lower() for name in self.partition_columns]
 
-    def run(self) -> Row | None:
-        """Run the merge; gives Delta's row of counts."""
+    def run(self, metrics: Sequence[str]) -> tuple[Row | None, dict[str, int]]:
+        """Run the merge.
+
+        Args:
+            metrics: Names of metrics of the command.
+
+        Returns:
+            Delta's row of counts, and those metrics.
+        """
         with active(self._jvm.spark):
-            return self._jvm.rows_of(self.command).first()
+            frame = self._jvm.rows_of(self.command)
+            row = frame.first()
+            # Analysis copies the command, and the copy that ran counts.
+            ran = frame._jdf.queryExecution().commandExecuted().commandPhysicalPlan().metrics()
+            return row, {name: int(ran.apply(name).value()) for name in metrics}
 
     def _with(
         self, *, source: JavaObject | None = None, condition: JavaObject | None = None

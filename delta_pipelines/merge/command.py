@@ -166,7 +166,8 @@ class MergeCommand:
             version=commit.version if commit else None,
             metrics={
                 **outcome.changed.metrics,
-                **({**commit.metrics, **outcome.changed.skipping} if commit else {}),
+                **outcome.changed.unlogged,
+                **(commit.metrics if commit else {}),
             },
             executor=outcome.choice.executor,
             executor_reason="; ".join(

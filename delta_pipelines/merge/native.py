@@ -1,7 +1,7 @@
 """The native executor: Delta's own MERGE."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import Row
@@ -17,6 +17,8 @@ from delta_pipelines.merge.clauses import (
 )
 from delta_pipelines.merge.spec import MergeSpec
 
+_UNLOGGED = ("numSourceRows", "numTargetFilesBeforeSkipping", "numTargetFilesAfterSkipping")
+
 
 @dataclass(frozen=True)
 class ChangedRows:
@@ -26,14 +28,15 @@ class ChangedRows:
         updated: Updated.
         deleted: Deleted.
         inserted: Inserted.
-        skipping: Metrics of files before and after skipping, which Delta's history does not keep.
+        unlogged: Metrics that a merge without a commit has too, and those of files before and
+            after skipping, which Delta's history does not keep.
         version: The commit's; None where there is none, or where Delta, which merged, tells none.
     """
 
     updated: int
     deleted: int
     inserted: int
-    skipping: Mapping[str, int] = field(default_factory=dict)
+    unlogged: Mapping[str, int] = field(default_factory=dict)
     version: int | None = None
 
     @property
@@ -62,7 +65,8 @@ def run_resolved(plan: MergePlan) -> ChangedRows:
     Args:
         plan: The merge.
     """
-    return _changed(plan.run())
+    row, unlogged = plan.run(_UNLOGGED)
+    return replace(_changed(row), unlogged=unlogged)
 
 
 def _changed(row: Row | None) -> ChangedRows:

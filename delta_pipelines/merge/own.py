@@ -120,7 +120,7 @@ class OwnMerge:
         within = keys.within if self._plan.files >= FEWEST_FILES else ()
         candidates = self._txn.candidates(self._plan.predicate(within) if within else None)
         started = time.monotonic()
-        skipping = self._txn.tell_skipping(candidates)
+        skipped = self._txn.tell_skipping(candidates)
         matches = self.find_touched_files(candidates)
         scanned = time.monotonic()
         try:
@@ -142,7 +142,7 @@ class OwnMerge:
             "rewriteTimeMs": int((time.monotonic() - scanned) * 1000),
         }
         version = self._txn.commit(self._step)
-        return replace(changed, skipping=skipping, version=version)
+        return replace(changed, unlogged={"numSourceRows": count, **skipped}, version=version)
 
     def _step(self, step: Step) -> None:
         reached(step, self._target.replace("`", ""))

@@ -14,8 +14,10 @@ class MergeResult:
             no commit was made.
         metrics: Counts and durations by Delta's own names, as in the commit's
             `operationMetrics` (`numSourceRows`, `numTargetRowsInserted`, `executionTimeMs` in
-            milliseconds, ...), and from the own executors `numTargetFilesBeforeSkipping` and
-            `...AfterSkipping`. Without a commit only the three counts of changed rows, all 0.
+            milliseconds, ...), and `numTargetFilesBeforeSkipping` and `...AfterSkipping`, which
+            the history does not keep. Without a commit these two, `numSourceRows` and the three
+            counts of changed rows, all 0. With `skip_unchanged`, Delta's own MERGE over what is
+            left of the source tells only the commit's.
         executor: `classic` or `insert_only`, or `native` for Delta's own MERGE.
         executor_reason: Why this executor ran, and what became of `skip_unchanged`.
         materialize_source_reason: Why Delta would or would not fix the source's rows before

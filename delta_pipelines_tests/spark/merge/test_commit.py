@@ -16,6 +16,7 @@ from delta_pipelines.merge import MergeResult, command, merge_into
 from delta_pipelines.merge.prepared import MODE
 from delta_pipelines.steps import Step, observing
 from delta_pipelines_tests.spark.merge.oracle import (
+    DV,
     PARTITIONED,
     commit_info,
     counts,
@@ -50,6 +51,9 @@ def test_nothing_to_do_makes_no_commit(
     assert result.version is None
     assert last_version(target) == 0
     assert result.metrics == {
+        "numSourceRows": len(content),
+        "numTargetFilesBeforeSkipping": 1,
+        "numTargetFilesAfterSkipping": 1,
         "numTargetRowsInserted": 0,
         "numTargetRowsUpdated": 0,
         "numTargetRowsDeleted": 0,
@@ -205,3 +209,28 @@ def test_an_error_of_an_observer_is_not_disguised(spark: SparkSession, target: s
     with observing(stop), pytest.raises(KeyError):
         upsert(spark, target, spark.createDataFrame([(1, 5)], DDL))
     assert last_version(target) == 0
+
+
+@pytest.mark.parametrize("executor", ["native", "classic"])
+def test_every_executor_tells_how_much_it_looked_into(spark, tmp_path, executor):
+    path = create(spark, tmp_path / "t", "id INT, v STRING", [(1, "a"), (2, "b")], DV)
+    for key, committed in ((2, True), (7, False)):
+        source = spark.createDataFrame([(key, "new")], "id INT, v STRING")
+        merge = merge_into(spark, path, source, "t.id = s.id", executor=executor)
+        result = merge.when_matched_update_all().execute()
+        assert (result.executor, result.version is not None) == (executor, committed)
+        assert result.metrics["numSourceRows"] == 1
+        assert result.metrics["numTargetFilesBeforeSkipping"] == 1
+        assert result.metrics["numTargetFilesAfterSkipping"] in (0, 1)
+
+
+def test_an_insert_only_merge_is_deltas_where_its_own_fast_path_is_off(spark, tmp_path):
+    path = create(spark, tmp_path / "t", "id INT, v STRING", [(1, "a")], DV)
+    session = spark.newSession()
+    setting = "spark.databricks.delta.merge.optimizeInsertOnlyMerge.enabled"
+    session.conf.set(setting, "false")
+    source = session.createDataFrame([(2, "new")], "id INT, v STRING")
+    merge = merge_into(session, path, source, "t.id = s.id")
+    result = merge.when_not_matched_insert_all().execute()
+    assert (result.executor, result.metrics["numTargetRowsInserted"]) == ("native", 1)
+    assert f"{setting} is off" in result.executor_reason
