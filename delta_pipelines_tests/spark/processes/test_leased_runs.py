@@ -99,7 +99,11 @@ def test_a_stream_that_lost_its_lease_while_it_wrote_appends_nothing(spark, sche
     spark.sql(f"CREATE TABLE {schema}.landing USING delta AS SELECT 1 AS id")
     pipeline = scratch(schema)
     pipeline.source(f"{schema}.landing")
-    pipeline.streaming_table("t", "SELECT * FROM STREAM landing")
+
+    @pipeline.streaming_table
+    def t(landing):
+        return landing
+
     run_one(pipeline, spark)
     spark.sql(f"INSERT INTO {schema}.landing VALUES (2)")
     files = lease_files(spark, Identifier(None, schema, "t"))
