@@ -54,8 +54,8 @@ def test_planning_one_dataset_anew_loads_that_one_and_what_it_reads(spark, schem
     for number in range(4):
         pipeline.materialized_view(f"other_{number}", "SELECT 1 AS id")
     pipeline.materialized_view("first", "SELECT id FROM landing")
-    pipeline.view("between", "SELECT id FROM first")
-    pipeline.materialized_view("last", "SELECT id FROM between")
+    pipeline.view("middle", "SELECT id FROM first")
+    pipeline.materialized_view("last", "SELECT id FROM middle")
     run_well(pipeline, spark)
     plan = pipeline.plan(spark)
     loads = []
@@ -72,7 +72,7 @@ def test_planning_one_dataset_anew_loads_that_one_and_what_it_reads(spark, schem
     assert anew.definition == plan.datasets["last"].definition
     assert (anew.action, anew.reason) == ("none", plan.datasets["last"].reason)
     loads.clear()
-    planner.plan_anew(plan, spark, plan.datasets["between"].identifier)
+    planner.plan_anew(plan, spark, plan.datasets["middle"].identifier)
     assert loads == ["first"]
 
 
