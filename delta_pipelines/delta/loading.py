@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.delta.described import described_table
-from delta_pipelines.delta.jvm import Jvm, is_classic, items, optional
+from delta_pipelines.delta.file_entries import listed_files, logical_rows, read_entries
+from delta_pipelines.delta.jvm import Jvm, is_classic, optional
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.snapshots import OpenLog, open_log, state_of
@@ -155,20 +156,16 @@ def load_counted(
         state = described_table(spark, identifier)
         return None if state is None else (state, 0 if state.files == 0 else None)
     with active(spark), explained(str(identifier)):
-        opened = open_log(spark, identifier)
-        state = None if opened is None else state_of(Jvm(spark), identifier, opened)
-        return None if opened is None or state is None else (state, _rows(opened, state))
+        opened, jvm = open_log(spark, identifier), Jvm(spark)
+        state = None if opened is None else state_of(jvm, identifier, opened)
+        return None if opened is None or state is None else (state, _rows(jvm, opened, state))
 
 
-def _rows(opened: OpenLog, state: TableState) -> int | None:
+def _rows(jvm: Jvm, opened: OpenLog, state: TableState) -> int | None:
     if state.files == 0:
         return 0
-    checksum = optional(opened.snapshot.checksumOpt())
-    files = None if checksum is None else optional(checksum.allFiles())
-    if files is None:
-        return None
-    counts = [optional(file.numLogicalRecords()) for file in items(files)]
-    return None if None in counts else sum(int(count) for count in counts)
+    files = listed_files(opened.snapshot)
+    return None if files is None else logical_rows(read_entries(jvm, files))
 
 
 def history_entry(spark: SparkSession, location: str, version: int) -> HistoryEntry | None:

@@ -3,6 +3,7 @@
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.deletion_vectors import VECTOR_MEMBERS
+from delta_pipelines.delta.file_entries import ENTRY_MEMBERS
 from delta_pipelines.delta.numbered import NUMBER_MEMBERS
 from delta_pipelines.delta.pinned import PIN_MEMBERS
 from delta_pipelines.delta.signatures import Member, check_signatures
@@ -52,6 +53,7 @@ MERGE_MEMBERS = (
     ),
     Member(f"{_DELTA}.schema.SchemaUtils$", "reportDifferences", (_STRUCT, _STRUCT)),
     Member(f"{_DELTA}.util.FileNames", "unsafeDeltaFile", ("org.apache.hadoop.fs.Path", "long")),
+    *ENTRY_MEMBERS,
     *VECTOR_MEMBERS,
     *PIN_MEMBERS,
     *NUMBER_MEMBERS,

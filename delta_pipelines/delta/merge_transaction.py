@@ -16,7 +16,8 @@ from delta_pipelines.delta.deletion_vectors import (
     vectors_of,
     with_whole_statistics,
 )
-from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
+from delta_pipelines.delta.file_entries import listed_files, logical_rows, read_entries
+from delta_pipelines.delta.jvm import JavaObject, Jvm, items, optional
 from delta_pipelines.delta.marks import last_mark
 from delta_pipelines.delta.merge_plan import MergePlan, literal
 from delta_pipelines.delta.own_columns import FILE, ROW
@@ -51,20 +52,6 @@ class Files:
 
     def __len__(self) -> int:
         return int(self.added.size())
-
-    @property
-    def rows(self) -> int | None:
-        """Their rows that are not deleted; None when a file has no statistics."""
-        counts = [optional(file.numLogicalRecords()) for file in items(self.added)]
-        return None if None in counts else sum(int(count) for count in counts)
-
-    @property
-    def fit_the_driver(self) -> bool:
-        """True when bitmaps of any of their rows are not too large for the driver."""
-        if len(self) > MOST_ON_DRIVER:
-            return False
-        rows = self.rows
-        return rows is not None and rows <= MOST_IN_BITMAPS
 
 
 class MergeTransaction:
@@ -169,8 +156,7 @@ class MergeTransaction:
     @cached_property
     def _all_files(self) -> Files | None:
         """All files with their statistics, if the table's checksum lists them."""
-        checksum = optional(self._txn.snapshot().checksumOpt())
-        files = None if checksum is None else optional(checksum.allFiles())
+        files = listed_files(self._txn.snapshot())
         return None if files is None else Files(files, whole=True)
 
     def tell_skipping(self, candidates: Files) -> dict[str, int]:
@@ -218,6 +204,17 @@ class MergeTransaction:
         """Some of the candidates, by their paths as `located` tells them."""
         found = self._by_path(candidates, paths)
         return Files(self._jvm.sequence(list(found.values())))
+
+    def rows_of(self, files: Files) -> int | None:
+        """The rows of files that are not deleted; None when a file has no statistics."""
+        return logical_rows(read_entries(self._jvm, files.added))
+
+    def fit_the_driver(self, files: Files) -> bool:
+        """True when bitmaps of any of the files' rows are not too large for the driver."""
+        if len(files) > MOST_ON_DRIVER:
+            return False
+        rows = self.rows_of(files)
+        return rows is not None and rows <= MOST_IN_BITMAPS
 
     def _by_path(self, candidates: Files, paths: Sequence[str]) -> dict[str, JavaObject]:
         known = self._known_by_path(candidates)
@@ -319,20 +316,24 @@ class MergeTransaction:
         Returns:
             How many rows are in the new data files; None where no statistics are written.
         """
-        written = items(self._txn.writeFiles(rows._jdf))
-        self._actions += written
-        added = [action for action in written if class_name(action) == "AddFile"]
-        changes = [action for action in written if class_name(action) == "AddCDCFile"]
-        size, partitions = self._size(self._jvm.sequence(added))
+        written = self._txn.writeFiles(rows._jdf)
+        actions = items(written)
+        self._actions += actions
+        entries = read_entries(self._jvm, written)
+        added = [entry for entry in entries if entry.is_data]
+        changes = [entry for entry in entries if not entry.is_data]
+        if changes:
+            data = [one for one, told in zip(actions, entries, strict=True) if told.is_data]
+            written = self._jvm.sequence(data)
+        size, partitions = self._size(written)
         self.metrics |= {
             "numTargetFilesAdded": len(added),
             "numTargetBytesAdded": size,
             "numTargetPartitionsAddedTo": partitions,
             "numTargetChangeFilesAdded": len(changes),
-            "numTargetChangeFileBytes": sum(int(file.size()) for file in changes),
+            "numTargetChangeFileBytes": sum(entry.size for entry in changes),
         }
-        counts = [optional(file.numLogicalRecords()) for file in added]
-        return None if None in counts else sum(map(int, counts))
+        return logical_rows(added)
 
     def commit(self, reached: Callable[[Step], None]) -> int | None:
         """Land everything as one MERGE.

@@ -10,10 +10,13 @@ from pathlib import PurePosixPath
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from delta_pipelines.delta.file_entries import listed_files, logical_rows, read_entries
 from delta_pipelines.delta.fixed_rows import FixedRows
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
 from delta_pipelines.delta.pinned import index_of, may_differ
 from delta_pipelines.delta.query_plans import chain_of
+from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items
+from delta_pipelines.delta.pinned import chain_of, index_of, may_differ
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import Member
 
@@ -87,19 +90,17 @@ def numbered(spark: SparkSession, rows: DataFrame, name: str) -> FixedRows | Non
     if leaf.output().size() != leaf.relation().schema().size():
         return None  # it tells of its files already, as a table without places of rows does
     snapshot = index.getSnapshot()
-    checksum = optional(snapshot.checksumOpt())
-    listed = None if checksum is None else optional(checksum.allFiles())
+    listed = listed_files(snapshot)
     if listed is None or listed.size() > _MOST_FILES or not index.partitionFilters().isEmpty():
         return None
-    files = items(listed)
+    files = read_entries(jvm, listed)
     filters = any(class_name(one) == "Filter" for one in above)
-    if filters and sum(int(file.size()) for file in files) > _MOST_FILTERED:
+    if filters and sum(file.size for file in files) > _MOST_FILTERED:
         return None
-    names = [PurePosixPath(str(file.path())).name for file in files]
+    names = [PurePosixPath(file.path).name for file in files]
     if len(set(names)) < len(names) or not all(map(_PLAIN_NAME.fullmatch, names)):
         return None
-    counts = [optional(file.numLogicalRecords()) for file in files]
-    count = None if filters or None in counts else sum(map(int, counts))
+    count = None if filters else logical_rows(files)
     with active(spark):  # for columns that are mapped by number the format asks which one it is
         plan = _of_files(jvm, leaf, snapshot, listed)
     for parent in reversed(above):

@@ -8,7 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from delta_pipelines.delta.jvm import JavaObject, class_name, items, optional
+from delta_pipelines.delta.file_entries import listed_files, read_entries
+from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, optional
 from delta_pipelines.delta.key_types import KeyType
 from delta_pipelines.delta.merge_parts import KeyPair
 from delta_pipelines.delta.query_plans import chain_of, delta_index
@@ -38,7 +39,7 @@ def ends_by_statistics(rows: DataFrame, pairs: Sequence[KeyPair]) -> list[Ends |
     files = _files(leaf) if all(class_name(plan) in _KEEPING for plan in above) else None
     if files is None:
         return [None] * len(pairs)
-    told = [_statistics(file.stats()) for file in items(files)]
+    told = [_statistics(entry.stats) for entry in read_entries(Jvm(rows.sparkSession), files)]
     return [_ends(leaf, pair, told) for pair in pairs]
 
 
@@ -51,8 +52,7 @@ def _files(leaf: JavaObject) -> JavaObject | None:
         return None  # statistics have the columns' names in the files
     if kind == "TahoeBatchFileIndex":
         return index.addFiles()
-    checksum = optional(index.getSnapshot().checksumOpt()) if index.isTimeTravelQuery() else None
-    return None if checksum is None else optional(checksum.allFiles())
+    return listed_files(index.getSnapshot()) if index.isTimeTravelQuery() else None
 
 
 def _statistics(text: str | None) -> Mapping[str, Any]:

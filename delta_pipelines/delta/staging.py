@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.definition import TABLE_ID, TableDefinition
 from delta_pipelines.delta.evolution import names_in_files
+from delta_pipelines.delta.file_entries import listed_files
 from delta_pipelines.delta.jvm import JavaObject, Jvm, entries, items, optional
 from delta_pipelines.delta.marks import last_mark
 from delta_pipelines.delta.metadata import (
@@ -243,9 +244,8 @@ class Staging:
     def _all_files(self) -> JavaObject:
         # The whole table is recorded as read; without that a concurrent append between our base
         # version and our commit would silently survive a replace.
-        checksum = optional(self._opened.snapshot.checksumOpt())
-        files = None if checksum is None else optional(checksum.allFiles())
-        if files is None or files.size() != checksum.numFiles():
+        files = listed_files(self._opened.snapshot)
+        if files is None:
             return self._txn.filterFiles()
         # Up to 50 files Delta keeps the list beside the log, which saves a Spark job.
         self._txn.readWholeTable()

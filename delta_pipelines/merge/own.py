@@ -194,7 +194,7 @@ class OwnMerge:
                 unique=self._keys.unique,
                 only_deletes=deletes_alone(self._matched),
                 few=rows if few else None,
-                by_file=bitmaps and candidates.fit_the_driver,
+                by_file=bitmaps and self._txn.fit_the_driver(candidates),
             )
 
     def _write(self, candidates: Files, matches: Matches, count: int) -> ChangedRows:
@@ -215,7 +215,7 @@ class OwnMerge:
                 touched = self._touched(candidates, matches)
                 parts.append(self._rewritten(touched))
                 self._txn.remove(touched)
-                known = touched.rows
+                known = self._txn.rows_of(touched)
                 rows = self._txn.located(touched, by_row=False).count() if known is None else known
                 copied = rows - changed["update"] - changed["delete"]
         inserted = 0
