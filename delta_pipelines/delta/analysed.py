@@ -8,12 +8,21 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from pyspark.errors import AnalysisException
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, entries, is_classic, items
+from delta_pipelines.delta.jvm import (
+    JavaObject,
+    Jvm,
+    Packages,
+    class_name,
+    entries,
+    is_classic,
+    items,
+)
 from delta_pipelines.delta.listing import listing
 from delta_pipelines.delta.query_plans import files_relation
 from delta_pipelines.delta.query_session import noted_rows
@@ -141,14 +150,19 @@ def are_alike(frame: DataFrame, one: str, other: str) -> bool:
     return bool(first.semanticEquals(second))
 
 
+@lru_cache(maxsize=8)
+def _patterns(view: JavaObject) -> dict[str, JavaObject]:
+    kinds = Packages(view).type(f"{_CATALYST}.trees.TreePattern")
+    return {name: getattr(kinds, name)() for name in _PATTERNS}
+
+
 class _Reader:
     def __init__(self, session: SparkSession, plan: JavaObject, mark: int) -> None:
         self._session = session
         self._jvm = jvm = Jvm(session)
         self._plan = plan
         self._mark = mark
-        kinds = jvm.type(f"{_CATALYST}.trees.TreePattern")
-        self._patterns = {name: getattr(kinds, name)() for name in _PATTERNS}
+        self._patterns = _patterns(jvm.spark._jvm)
         self._told: list[str] = []
         self._tables: dict[Relation, None] = {}
         self._files: dict[str, str] = {}

@@ -15,6 +15,9 @@ JavaObject: TypeAlias = Any
 """An object of the JVM; py4j has no types."""
 
 
+_PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
+
+
 def is_classic(spark: SparkSession) -> bool:
     """Say whether a session has a JVM in reach (Spark Connect has none).
 
@@ -68,6 +71,16 @@ def _java_class(view: JavaObject, name: str) -> JavaObject:
     return found
 
 
+@lru_cache(maxsize=512)
+def _scala_object(view: JavaObject, name: str) -> JavaObject:
+    return getattr(_java_class(view, f"{name}$"), "MODULE$")
+
+
+@lru_cache(maxsize=512)
+def _static_method(view: JavaObject, name: str, method: str) -> JavaObject:
+    return getattr(_java_class(view, name), method)
+
+
 class Jvm:
     """The Scala idioms of one session.
 
@@ -84,33 +97,37 @@ class Jvm:
     @property
     def none(self) -> JavaObject:
         """Scala's `None`."""
-        return self.root.scala.Option.empty()
+        return self.object("scala.None")
 
     def some(self, value: object) -> JavaObject:
         """A Scala `Some`, or `None` for None."""
-        return self.root.scala.Option.apply(value)
+        return self.static("scala.Option", "apply")(value)
 
     def sequence(self, values: Iterable[object]) -> JavaObject:
         """An immutable Scala `Seq`."""
         listed = self.root.java.util.ArrayList()
         for value in values:
             listed.add(value)
-        return self.root.org.apache.spark.api.python.PythonUtils.toSeq(listed)
+        return self.static(_PYTHON_UTILS, "toSeq")(listed)
 
     def mapping(self, entries: Mapping[str, object]) -> JavaObject:
         """An immutable Scala `Map`."""
         table = self.root.java.util.HashMap()
         for key, value in entries.items():
             table.put(key, value)
-        return self.root.org.apache.spark.api.python.PythonUtils.toScalaMap(table)
+        return self.static(_PYTHON_UTILS, "toScalaMap")(table)
 
     def object(self, name: str) -> JavaObject:
-        """The instance of a Scala `object` or companion, by its full class name."""
-        return getattr(self.type(f"{name}$"), "MODULE$")
+        """The instance of a Scala `object` or companion, by its full class name; asked for once."""
+        return _scala_object(self.spark._jvm, name)
 
     def type(self, name: str) -> JavaObject:
         """A class by its full name; nested ones as the JVM names them (`Outer$Inner`)."""
         return self.root.type(name)
+
+    def static(self, name: str, method: str) -> JavaObject:
+        """A static method of a class; py4j asks the JVM at every access whether there is one."""
+        return _static_method(self.spark._jvm, name, method)
 
     def frame(self, dataset: JavaObject) -> DataFrame:
         """A PySpark frame around a JVM `Dataset[Row]`."""
@@ -118,7 +135,8 @@ class Jvm:
 
     def rows_of(self, plan: JavaObject) -> DataFrame:
         """A PySpark frame of the rows of a logical plan; a command runs at once."""
-        return self.frame(self.root.org.apache.spark.sql.classic.Dataset.ofRows(self.session, plan))
+        of_rows = self.static("org.apache.spark.sql.classic.Dataset", "ofRows")
+        return self.frame(of_rows(self.session, plan))
 
 
 def optional(option: JavaObject) -> Any:
@@ -144,6 +162,11 @@ def entries(table: JavaObject) -> dict[str, Any]:
 def class_name(thing: JavaObject) -> str:
     """The short name of an object's class."""
     return str(thing.getClass().getSimpleName())
+
+
+def plan_name(node: JavaObject) -> str:
+    """The short name of a plan's or an expression's class, in one round trip where it says so."""
+    return str(node.productPrefix()) or class_name(node)
 
 
 def is_a(thing: JavaObject, ancestor: str) -> bool:

@@ -107,7 +107,8 @@ def date_literal(day: date) -> Column:
 
 def bound(jvm: Jvm, expression: JavaObject) -> Column:
     """A resolved expression as a column."""
-    return ClassicColumn(jvm.root.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+    column = jvm.static("org.apache.spark.sql.classic.ExpressionUtils", "column")
+    return ClassicColumn(column(expression))
 
 
 def valued(

@@ -12,11 +12,9 @@ from pyspark.sql import functions as F
 
 from delta_pipelines.delta.file_entries import listed_files, logical_rows, read_entries
 from delta_pipelines.delta.fixed_rows import FixedRows
-from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items, optional
+from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items
 from delta_pipelines.delta.pinned import index_of, may_differ
 from delta_pipelines.delta.query_plans import chain_of
-from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items
-from delta_pipelines.delta.pinned import chain_of, index_of, may_differ
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import Member
 

@@ -7,7 +7,14 @@ from typing import Literal
 from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
-from delta_pipelines.delta.jvm import JavaObject, Packages, class_name, items, optional
+from delta_pipelines.delta.jvm import (
+    JavaObject,
+    Packages,
+    class_name,
+    items,
+    optional,
+    plan_name,
+)
 from delta_pipelines.delta.query_plans import delta_index, files_relation
 
 DECLARED_PREFIX = "__dp_input_"
@@ -75,7 +82,7 @@ def read_by(frame: DataFrame) -> dict[Relation, JavaObject]:
 
 
 def _walk(plan: JavaObject) -> Iterator[tuple[Relation, JavaObject]]:
-    kind = class_name(plan)
+    kind = plan_name(plan)
     if kind == "SubqueryAlias":
         alias = str(plan.alias())
         if alias.startswith(DECLARED_PREFIX):
@@ -97,7 +104,7 @@ def _walk(plan: JavaObject) -> Iterator[tuple[Relation, JavaObject]]:
 
 def leaf_relation(plan: JavaObject) -> Relation | None:
     """What one leaf of a plan reads; None for a reference to another part of the plan."""
-    kind = class_name(plan)
+    kind = plan_name(plan)
     if kind in _SKIPPED:
         return None
     if kind == "LogicalRelation":

@@ -1,11 +1,13 @@
 """Sessions and job tags for datasets that run side by side in one JVM."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic
+from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic, optional
 from delta_pipelines.errors import SessionError
 
 _INTERRUPT = "spark.job.interruptOnCancel"
@@ -123,6 +125,9 @@ def settings_in_tasks(spark: SparkSession) -> Iterator[None]:
         context.setLocalProperties(before)
 
 
+_here = threading.local()
+
+
 @contextmanager
 def active(spark: SparkSession) -> Iterator[SparkSession]:
     """Make a session the current thread's active one while the block runs.
@@ -130,22 +135,29 @@ def active(spark: SparkSession) -> Iterator[SparkSession]:
     A new thread has no active session; Delta's internals then read the default session's settings,
     and user code that calls `SparkSession.getActiveSession()` finds None.
 
+    After a block within another the other's session is active again, whatever the code within made
+    active; which session that is, is known here and need not be asked of the JVM.
+
     Args:
         spark: The session; a Connect session needs nothing and gets nothing.
     """
     if not is_classic(spark):
         yield spark
         return
-    sessions: JavaObject = SparkSession._get_j_spark_session_class(spark._jvm)
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(spark._jsparkSession)
+    static = partial(Jvm(spark).static, "org.apache.spark.sql.classic.SparkSession")
+    make_active = static("setActiveSession")
+    around: JavaObject | None = getattr(_here, "session", None)
+    before = optional(static("getActiveSession")()) if around is None else around
+    _here.session = spark._jsparkSession
+    make_active(spark._jsparkSession)
     try:
         yield spark
     finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
+        _here.session = around
+        if before is None:
+            static("clearActiveSession")()
         else:
-            sessions.clearActiveSession()
+            make_active(before)
 
 
 @contextmanager

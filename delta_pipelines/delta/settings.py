@@ -5,6 +5,9 @@ returns, an error included; one that changes only how fast, how parallel or wher
 does not. All of a dataset's own `spark_conf` counts, as part of its definition.
 """
 
+from weakref import WeakKeyDictionary
+
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import Jvm
@@ -82,10 +85,16 @@ def row_settings(spark: SparkSession) -> dict[str, str]:
     return {**found, TIME_ZONE: str(conf.sessionLocalTimeZone())}
 
 
+_engines: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
+
+
 def engine(spark: SparkSession) -> str:
-    """The versions of Spark and Delta, as text.
+    """The versions of Spark and Delta, as text; asked for once for each Spark context.
 
     Args:
         spark: A classic session.
     """
-    return f"Spark {spark.version}, Delta {Jvm(spark).object('io.delta.package').VERSION()}"
+    if spark.sparkContext not in _engines:
+        delta = Jvm(spark).object("io.delta.package").VERSION()
+        _engines[spark.sparkContext] = f"Spark {spark.version}, Delta {delta}"
+    return _engines[spark.sparkContext]

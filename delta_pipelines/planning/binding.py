@@ -141,14 +141,14 @@ class Binder:
 
 
 def _check_streaming(flow: Flow, frame: "DataFrame") -> None:
-    kind = flow.declaration.kind
-    if frame.isStreaming and kind not in STREAMING_KINDS:
+    kind, is_stream = flow.declaration.kind, frame.isStreaming
+    if is_stream and kind not in STREAMING_KINDS:
         raise DatasetError(
             f"its query is a stream, and a {kind} reads batches: use spark.read instead of "
             "spark.readStream, bind stream inputs as dp.Batch(...), or make it a streaming_table.",
             dataset=flow.name,
         )
-    if not frame.isStreaming and kind in ("streaming_table", "append_flow"):
+    if not is_stream and kind in ("streaming_table", "append_flow"):
         raise DatasetError(
             "its query is no stream: use spark.readStream instead of spark.read, or read at least "
             "one input as a stream (dp.Stream(...), also in the temporary views it reads); or make "

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from delta_pipelines.errors import DatasetError, as_pipeline_error
 from delta_pipelines.graph.graph import Dataset, Flow, Source, Table, View
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
+from delta_pipelines.planning.actions import planned_action
 from delta_pipelines.planning.binding import Binder, flow_session
 from delta_pipelines.planning.definition import layout_change
 from delta_pipelines.planning.expressions import (
@@ -38,7 +40,7 @@ from delta_pipelines.planning.inputs import (
 )
 from delta_pipelines.planning.ownership import owner, property_changes, protects_itself
 from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
-from delta_pipelines.planning.refresh_set import SPARED, Action
+from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import Selection, refresh_set, sparing
 from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
@@ -221,7 +223,8 @@ class _Planner:
         frames = [one.frame for one in analysed]
         inputs = tuple(dict.fromkeys(i for one in analysed for i in one.inputs))
         for flow, one in zip(flows, analysed, strict=True):
-            with active(one.session):
+            some = table.declaration.upsert is not None or flow.declaration.expectations
+            with active(one.session) if some else nullcontext():
                 check_upsert_expressions(table, one.frame)
                 check_expectations(flow, one.frame, table.name)
         schemas = [frame.schema for frame in frames]
@@ -235,7 +238,7 @@ class _Planner:
         if is_stream:
             notes = self._streams.check(table, frames, definition, is_full_refresh=is_full)
         blocked = table.identifier in self._chosen.blocked
-        action, reason = _action(table, base, is_full, blocked)
+        action, reason = planned_action(table, base, is_full_refresh=is_full, is_blocked=blocked)
         changed_comment = base is not None and base.comment != definition.comment
         planned = DatasetPlan(
             name=table.name,
@@ -356,25 +359,6 @@ class _Planner:
             if state is not None:
                 return InputVersion(name, str(identifier), "pinned", state.version, state.table_id)
         return InputVersion(name, str(identifier), "run")
-
-
-def _action(
-    table: Table, base: TableState | None, is_full: bool, blocked: bool
-) -> tuple[Action, str]:
-    if base is None:
-        return "create", "the table does not exist"
-    if is_full:
-        return "full_refresh", "a full refresh was asked for"
-    if blocked:
-        what = "computed anew as always"
-        if table.keeps_rows:
-            what = "appended as always" if table.is_streaming_table else "merged as always"
-        return "refresh", f"{SPARED}: {what}"
-    if table.is_streaming_table:
-        return "refresh", "what is new in its streams is appended"
-    if table.kind == "upsert":
-        return "refresh", "the query's rows are merged by key"
-    return "refresh", "all rows are computed anew and replaced in one commit"
 
 
 def _adopted(base: TableState | None) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from py4j.clientserver import ClientServerConnection
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta import loading
@@ -32,6 +33,22 @@ def test_state_count_and_history_start_no_job(spark, table, put, look) -> None:
     assert jobs_of(spark, lambda: load_counted(spark, table)) == 0
     assert jobs_of(spark, lambda: history_entry(spark, state.location, 0)) == 0
     assert jobs_of(spark, lambda: read_pinned(spark, state)) == 0
+
+
+def test_a_state_is_read_in_few_round_trips_however_many_properties_it_has(
+    spark, table, put, look, monkeypatch
+) -> None:
+    properties = {f'note {n} -> "x"': f"wert\n{n} = ü" for n in range(30)}
+    put(spark.range(3), properties=properties, comment='it\'s "so"')
+    look.state()
+    trips, send = [], ClientServerConnection.send_command
+    monkeypatch.setattr(
+        ClientServerConnection, "send_command", lambda *of: trips.append(of) or send(*of)
+    )
+    state = look.state()
+    monkeypatch.undo()
+    assert (state.properties, state.comment) == (properties, 'it\'s "so"')
+    assert len(trips) < 50
 
 
 def test_the_state_is_the_one_that_another_writer_just_left(spark, table, put, look) -> None:

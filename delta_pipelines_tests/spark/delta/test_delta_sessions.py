@@ -74,6 +74,29 @@ def test_a_thread_has_its_own_active_session_only_in_the_block(spark) -> None:
     assert in_thread(work) == (True, False)
 
 
+def test_after_a_block_within_a_block_the_outer_session_is_active_whatever_code_did(spark) -> None:
+    outer, inner, users = (isolated_session(spark) for _ in range(3))
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+
+    def is_active(session: SparkSession) -> bool:
+        return bool(sessions.getActiveSession().get().equals(session._jsparkSession))
+
+    def work() -> list[bool]:
+        seen = []
+        with active(outer):
+            with active(inner):
+                users.createDataFrame([(1,)], "a INT")  # PySpark makes its session active
+                seen.append(is_active(users))
+            seen.append(is_active(outer))
+            users.createDataFrame([(1,)], "a INT")
+            with active(inner):
+                seen.append(is_active(inner))
+            seen.append(is_active(outer))
+        return [*seen, not sessions.getActiveSession().isDefined()]
+
+    assert in_thread(work) == [True] * 5
+
+
 def test_a_tag_cancels_the_jobs_of_its_block_and_no_others(spark) -> None:
     started = threading.Event()
 
