@@ -65,6 +65,7 @@ def test_a_dataset_read_behind_the_declarations_back_is_refused(spark, schema, f
 def test_a_dataset_read_behind_the_declarations_back_is_refused_on_a_first_run_too(
     spark, schema, feed, how
 ):
+    schema = f"{schema}_too"  # which is not there yet either
     pipeline = scratch(schema)
     mirror(pipeline, "orders", feed)
 
