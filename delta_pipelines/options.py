@@ -51,6 +51,9 @@ class ViewOptions(InputOption, total=False):
     """Labels."""
     group: str | None
     """Asset group; the schema's name by default."""
+    spark_conf: Mapping[str, str] | None
+    """Spark SQL settings for this dataset's query only. A view keeps those that Spark keeps with a
+    view, and whoever reads it gets its rows by them."""
 
 
 class TableOptions(ViewOptions, total=False):
@@ -60,8 +63,6 @@ class TableOptions(ViewOptions, total=False):
     """Partition columns, in order."""
     cluster_by: Sequence[str] | None
     """Liquid-clustering columns, in order; not together with partition_cols."""
-    spark_conf: Mapping[str, str] | None
-    """Spark SQL settings for this dataset's query only."""
     schema_drift: SchemaDrift | None
     """`evolve` (default): take the query's columns, a table that keeps its rows only new and wider
     ones. `add_columns`: only new ones, also nested. `fail`: none; any change refuses the refresh.

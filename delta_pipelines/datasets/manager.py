@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.datasets.namespace import current_namespace, ensure_schema
 from delta_pipelines.datasets.view_sql import create_view_sql
 from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.sessions import active, settings
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import Commit, TableState
 from delta_pipelines.delta.transaction import Transaction, begin
@@ -33,7 +33,11 @@ from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.decision import TableDecision, decide
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
-from delta_pipelines.planning.view_definition import is_published, published_sql
+from delta_pipelines.planning.view_definition import (
+    is_published,
+    published_sql,
+    view_properties,
+)
 from delta_pipelines.quality.results import told
 from delta_pipelines.quality.watch import Watch
 from delta_pipelines.steps import Step, reached
@@ -199,10 +203,13 @@ class DatasetManager:
                 view.identifier,
                 sql,
                 comment=declaration.comment,
-                properties=declaration.table_properties,
+                properties=view_properties(declaration),
             )
             reached(Step.PUBLISH, str(view.identifier))
-            with current_namespace(self._spark, flow.catalog, flow.schema):
+            with (
+                settings(self._spark, declaration.spark_conf),
+                current_namespace(self._spark, flow.catalog, flow.schema),
+            ):
                 self._spark.sql(statement)
 
     def refresh_view(self, graph: Graph, view: View, context: UpdateContext) -> Outcome:

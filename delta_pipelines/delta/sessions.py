@@ -1,8 +1,8 @@
 """Sessions and job tags for datasets that run side by side in one JVM."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -99,6 +99,20 @@ def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
             spark.conf.unset(key)
         else:
             spark.conf.set(key, before)
+
+
+@contextmanager
+def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Give a session other settings while the block runs.
+
+    Args:
+        spark: The session.
+        values: What they are meanwhile, by key.
+    """
+    with ExitStack() as stack:
+        for key, value in values.items():
+            stack.enter_context(setting(spark, key, value))
+        yield
 
 
 @contextmanager

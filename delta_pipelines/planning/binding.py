@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.declarations import Changes, Stream
 from delta_pipelines.delta.query_session import query_session
 from delta_pipelines.delta.relations import DECLARED_PREFIX
+from delta_pipelines.delta.sessions import settings
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Graph, View
 from delta_pipelines.graph.resolve import SESSION_PARAMETER
@@ -133,11 +134,20 @@ class Binder:
         if identifier not in self._frames:
             dataset = self._graph[identifier]
             if isinstance(dataset, View):
-                frame = self.query(self._graph.flow(identifier))
+                frame = self._view(self._graph.flow(identifier))
             else:
                 frame = self._frame_of(self._session, identifier)
             self._frames[identifier] = frame
         return self._frames[identifier]
+
+    def _view(self, flow: Flow) -> "DataFrame":
+        """A view's rows by the view's own settings, as Spark reads a published one."""
+        if flow.declaration.spark_conf:
+            for name, identifier in flow.inputs.items():
+                if name not in flow.streams:
+                    self._frame(identifier)  # views that it reads have settings of their own
+        with settings(self._session, flow.declaration.spark_conf):
+            return self.query(flow)
 
 
 def _check_streaming(flow: Flow, frame: "DataFrame") -> None:

@@ -1,7 +1,11 @@
 """What a persisted view is to be, and whether the catalog has it so already. Pure."""
 
+import hashlib
+import json
+
 from pyspark.sql.types import StructType
 
+from delta_pipelines.declarations import Declaration
 from delta_pipelines.delta.view import ViewState
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow
@@ -9,6 +13,9 @@ from delta_pipelines.graph.sql_inputs import replace_names
 from delta_pipelines.identifiers import parse_identifier
 from delta_pipelines.planning.kept_schema import nullable_schema
 from delta_pipelines.planning.schema_diff import SchemaChange, diff_schemas
+from delta_pipelines.redaction import is_sensitive
+
+SETTINGS_KEY = "delta_pipelines.spark_conf"
 
 
 def published_sql(flow: Flow) -> str:
@@ -33,6 +40,22 @@ def published_sql(flow: Flow) -> str:
     return bare_statement(replace_names(sql, replacements))
 
 
+def view_properties(declaration: Declaration) -> dict[str, str]:
+    """The properties a view is to have: the declared ones, and a mark of its settings.
+
+    Spark keeps settings with a view, those of the session beside those of the declaration; by the
+    mark a change of the declaration is seen.
+
+    Args:
+        declaration: The view's.
+    """
+    settings = json.dumps(
+        sorted((k, v) for k, v in declaration.spark_conf.items() if not is_sensitive(k))
+    )
+    mark = {SETTINGS_KEY: hashlib.sha256(settings.encode()).hexdigest()[:16]}
+    return {**declaration.table_properties, **(mark if declaration.spark_conf else {})}
+
+
 def is_published(existing: ViewState, flow: Flow, schema: StructType) -> bool:
     """True when a view is in the catalog exactly as its declaration wants it.
 
@@ -45,7 +68,7 @@ def is_published(existing: ViewState, flow: Flow, schema: StructType) -> bool:
     return (
         existing.text == published_sql(flow)
         and existing.comment == declaration.comment
-        and existing.properties == dict(declaration.table_properties)
+        and existing.properties == view_properties(declaration)
         and _reads_in(existing, flow)
         and not view_changes(existing, schema)
     )

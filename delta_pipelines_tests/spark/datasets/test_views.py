@@ -206,3 +206,51 @@ def test_a_view_that_reads_behind_the_declarations_back_keeps_no_other_from_bein
     with pytest.raises(UndeclaredInputError):
         publish(spark, pipeline)
     assert rows_of(spark, f"{schema}.good") == [(1,), (2,)]
+
+
+LENIENT = {"spark.sql.ansi.enabled": "false"}
+NUMBERS = "SELECT id, CAST(v AS INT) AS n FROM t"
+
+
+def test_a_view_is_read_by_its_own_settings_wherever_it_is_read(spark, schema, feed):
+    pipeline = scratch(schema)
+    mirror(pipeline, "t", feed)
+    pipeline.view("v", NUMBERS, spark_conf=LENIENT)
+    pipeline.view("over", "SELECT n FROM v")
+    pipeline.materialized_view("m", "SELECT n FROM v")
+    run_well(pipeline, spark)
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    assert rows_of(spark, f"{schema}.v") == [(1, None), (2, None)]
+    for reader in ("over", "m"):
+        assert rows_of(spark, f"{schema}.{reader}") == [(None,), (None,)]
+    again = run_well(pipeline, spark).results["v"]
+    assert (again.status, again.reason) == ("unchanged", "the view is published exactly so")
+
+
+def test_settings_of_a_view_do_not_reach_the_views_that_it_reads(spark, schema, feed):
+    pipeline = scratch(schema)
+    mirror(pipeline, "t", feed)
+    pipeline.view("strict", NUMBERS)
+    pipeline.view("lenient", "SELECT n FROM strict", spark_conf=LENIENT)
+    pipeline.materialized_view("m", "SELECT n FROM lenient")
+    error = failure(run(pipeline, spark).results["m"])
+    assert "CAST_INVALID_INPUT" in str(error)
+
+
+def test_other_settings_publish_a_view_anew(spark, schema, feed):
+    def declared(**options):
+        pipeline = scratch(schema)
+        mirror(pipeline, "t", feed)
+        pipeline.view("v", NUMBERS, **options)
+        return pipeline
+
+    run_well(declared(), spark)
+    result = run_well(declared(spark_conf=LENIENT), spark).results["v"]
+    assert (result.status, result.action) == ("completed", "refresh")
+    assert rows_of(spark, f"{schema}.v") == [(1, None), (2, None)]
+    result = run_well(declared(), spark).results["v"]
+    assert (result.status, result.action) == ("completed", "refresh")
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        rows_of(spark, f"{schema}.v")
+    publish(spark, declared(spark_conf=LENIENT))
+    assert rows_of(spark, f"{schema}.v") == [(1, None), (2, None)]
