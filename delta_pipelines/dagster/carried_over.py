@@ -11,12 +11,13 @@ from typing import Any
 import dagster as dg
 
 from delta_pipelines.dagster.earlier import Attempt
+from delta_pipelines.dagster.lineage import COLUMN_LINEAGE
 from delta_pipelines.dagster.specs import PipelineBinding
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier
 
 STANDING = (
-    *("dagster/column_schema", "dagster/uri", "dagster/row_count"),
+    *("dagster/column_schema", COLUMN_LINEAGE, "dagster/uri", "dagster/row_count"),
     *("delta_pipelines/version", "delta_pipelines/files", "delta_pipelines/bytes"),
 )
 """Metadata of a dataset as it is; the rest tells what a run did, and nothing is done again."""

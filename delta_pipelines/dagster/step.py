@@ -11,6 +11,7 @@ from delta_pipelines.dagster.carried_over import carried_over, finishing_run, un
 from delta_pipelines.dagster.checks import check_results
 from delta_pipelines.dagster.config import requested_refresh
 from delta_pipelines.dagster.earlier import earlier_attempts
+from delta_pipelines.dagster.lineage import COLUMN_LINEAGE, standing_lineage, table_lineage
 from delta_pipelines.dagster.metadata import (
     MetadataEntry,
     data_version,
@@ -21,6 +22,8 @@ from delta_pipelines.dagster.specs import PipelineBinding, binding_of, names_of
 from delta_pipelines.dagster.work import stored_checkpoints, work_of
 from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.graph.graph import Table
+from delta_pipelines.planning.lineage import ColumnLineage
+from delta_pipelines.planning.selection import Selection
 
 StepEvent: TypeAlias = "dg.MaterializeResult[None] | dg.AssetCheckResult"
 """What a step tells Dagster of a dataset."""
@@ -51,6 +54,8 @@ def run_step(
     Raises:
         Failure: Datasets failed or were skipped; holds a table of all results.
     """
+    from delta_pipelines.planning.planner import make_plan
+
     binding = binding_of(context)
     attempts = earlier_attempts(context)
     finished = names_of(binding, [key for attempt in attempts for key in attempt.finished])
@@ -74,13 +79,8 @@ def run_step(
     work = work_of(binding.graph, chosen, request, attempts, stored_checkpoints(spark))
     for remark in work.remarks:
         context.log.info(remark)
-    plan = binding.pipeline.plan(
-        spark,
-        refresh=work.refresh,
-        full_refresh=work.full_refresh,
-        reset_checkpoints=work.reset_checkpoints,
-        force=request.force,
-    )
+    selection = Selection(work.refresh, work.full_refresh, reset_checkpoints=work.reset_checkpoints)
+    plan = make_plan(binding.pipeline, spark, selection, request.force, lineage=True)
     context.log.info(str(plan))
     results: list[DatasetResult] = []
     stream = binding.pipeline.stream(
@@ -97,7 +97,8 @@ def run_step(
             _log(context, result)
             checks = list(check_results(binding, result, set(context.selected_asset_check_keys)))
             if result.succeeded:
-                yield _materialization(context, binding, result, checks)
+                lineage = plan.datasets[result.identifier].column_lineage
+                yield _materialization(context, binding, result, lineage, checks)
             else:
                 yield from checks
     context.log.info(f"{summary(binding.pipeline.name, results)}\n\n{results_table(results)}")
@@ -110,13 +111,20 @@ def _materialization(
     context: dg.AssetExecutionContext,
     binding: PipelineBinding,
     result: DatasetResult,
+    lineage: ColumnLineage | None,
     checks: list[dg.AssetCheckResult],
 ) -> "dg.MaterializeResult[None]":
     dataset = binding.graph[result.identifier]
     upsert = dataset.declaration.upsert if isinstance(dataset, Table) else None
     metadata: dict[str, MetadataEntry] = {}
     try:
-        metadata = materialization_metadata(result, upsert.keys if upsert else ())
+        metadata |= materialization_metadata(result, upsert.keys if upsert else ())
+        shown: dg.TableColumnLineage | None = None
+        if lineage is not None and result.facts is not None:
+            shown = table_lineage(lineage, result.facts.schema.names, binding.key_of)
+        elif result.status == "unchanged":
+            shown = standing_lineage(context.instance, binding.key_of(result.identifier))
+        metadata |= {COLUMN_LINEAGE: shown} if shown is not None else {}
     except Exception as error:  # noqa: BLE001 - a report never fails what it reports
         context.log.warning(f"{result.identifier}: it has no metadata in this run, because {error}")
     return dg.MaterializeResult(

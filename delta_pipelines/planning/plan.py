@@ -12,6 +12,7 @@ from delta_pipelines.errors import PipelineError, Problem, problem_of
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
+from delta_pipelines.planning.lineage import ColumnLineage
 from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.planning.schema_diff import SchemaChange
 from delta_pipelines.planning.selection import RefreshSet
@@ -91,6 +92,8 @@ class DatasetPlan:
         skipped: True when it cannot be planned only because an input cannot.
         how: What a refresh does, as a sentence; the first part of the reason of one.
         streams: True when its query is a stream, so that it is refreshed batch by batch.
+        column_lineage: Which columns of its inputs each column is computed from; None when nobody
+            asked for it, when nothing is to be done, or when it cannot be told.
     """
 
     name: str
@@ -111,6 +114,7 @@ class DatasetPlan:
     skipped: bool = False
     how: str = ""
     streams: bool = False
+    column_lineage: ColumnLineage | None = None
 
     def refreshed(self, why: str) -> "DatasetPlan":
         """The plan of a refresh that happens after all, or for a reason that is known now.

@@ -61,6 +61,38 @@ def test_each_dataset_is_materialized_with_its_facts(shop, lake, instance, spark
     assert spark.table(f"{shop.schema}.big").count() == 2
 
 
+def test_columns_tell_the_upstream_columns_that_they_are_computed_from(shop, lake, instance):
+    @shop.temporary_view
+    def priced(kept):
+        return kept.withColumn("price", kept.amount * 2)
+
+    shop.materialized_view(
+        "report",
+        "SELECT raw.id, sum(price) AS total, count(*) AS n, 1 AS one "
+        "FROM raw JOIN priced ON raw.id = priced.id GROUP BY raw.id",
+    )
+
+    def lineage(ran, name):
+        shown = ran[name]["dagster/column_lineage"].deps_by_column
+        return {
+            column: [(dep.asset_key.path[-1], dep.column_name) for dep in deps]
+            for column, deps in shown.items()
+        }
+
+    first = materialize(shop, lake, instance)
+    told = {"id": [("raw", "id")], "total": [("kept", "amount")], "n": [], "one": []}
+    assert lineage(first, "report") == told
+    kept = {"id": [("raw", "id")], "amount": [("raw", "amount")]}
+    assert lineage(first, "kept") == kept
+    view = {"id": [("kept", "id")], "amount": [("kept", "amount")]}
+    assert lineage(first, "big") == view
+
+    second = materialize(shop, lake, instance)
+    assert second["report"]["delta_pipelines/refresh"] == "unchanged"
+    assert lineage(second, "report") == told
+    assert (lineage(second, "kept"), lineage(second, "big")) == (kept, view)
+
+
 def test_only_what_is_selected_is_refreshed_and_the_rest_read_as_it_is(shop, lake, instance, spark):
     materialize(shop, lake, instance)
     shop.rows.append((3, 30))
