@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -86,6 +86,7 @@ class OwnMerge:
         self._source = source
         self._target = target
         self._keys = KnownKeys()
+        self._counted: int | None = None
         self._txn = MergeTransaction(Jvm(spark), plan)
         self._done = once is not None and not self._txn.remember(*once)
         self._by_vectors = self._txn.has_deletion_vectors
@@ -147,11 +148,14 @@ class OwnMerge:
     def _step(self, step: Step) -> None:
         reached(step, self._target.replace("`", ""))
 
-    @cached_property
+    @property
     def _count(self) -> int:
-        told = (self._keys.count, self._source.count)
-        known = next((count for count in told if count is not None), None)
-        return self._source.frame.count() if known is None else known
+        # Before Python 3.12 a cached_property has one lock for all merges, and this may be a job.
+        if self._counted is None:
+            told = (self._keys.count, self._source.count)
+            known = next((count for count in told if count is not None), None)
+            self._counted = self._source.frame.count() if known is None else known
+        return self._counted
 
     def _near(self, rows: DataFrame, count: int, columns: int | None = None) -> DataFrame:
         return near(self._spark, rows, count, columns)
