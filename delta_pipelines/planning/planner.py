@@ -1,17 +1,14 @@
 """Makes a plan: analyses every selected query and compares it with what exists; writes nothing."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.analysed import expression_mark
 from delta_pipelines.delta.definition import TableDefinition, check_definition
 from delta_pipelines.delta.rehearsal import rehearse
-from delta_pipelines.delta.relations import relations
 from delta_pipelines.delta.sessions import active, settings_of
-from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.view import load_view
@@ -20,7 +17,7 @@ from delta_pipelines.graph.graph import Dataset, Flow, Source, Table, View
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.actions import planned_action
-from delta_pipelines.planning.binding import Binder, flow_session
+from delta_pipelines.planning.analysis import AnalysedFlow, FlowAnalysis
 from delta_pipelines.planning.definition import layout_change
 from delta_pipelines.planning.expressions import (
     check_expectations,
@@ -32,15 +29,10 @@ from delta_pipelines.planning.flow_definition import (
     flows_schema,
     without_checkpoints,
 )
-from delta_pipelines.planning.inputs import (
-    advice,
-    check_inputs_read,
-    outside_inputs,
-    refusing_unwritten_datasets,
-)
+from delta_pipelines.planning.inputs import advice
 from delta_pipelines.planning.lineage import ColumnLineage, column_lineage
 from delta_pipelines.planning.ownership import owner, property_changes, protects_itself
-from delta_pipelines.planning.plan import DatasetPlan, InputVersion, Plan
+from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import Selection, refresh_set, sparing
@@ -55,7 +47,7 @@ from delta_pipelines.redaction import Redaction
 from delta_pipelines.session import check_catalog, check_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from delta_pipelines.pipeline import Pipeline
 
@@ -130,15 +122,6 @@ def plan_anew(
     return planner.plan(near).datasets[0]
 
 
-@dataclass(frozen=True)
-class _Analysed:
-    session: "SparkSession"
-    frame: "DataFrame"
-    inputs: tuple[InputVersion, ...]
-    mark: int
-    markers: Mapping[str, Identifier]
-
-
 class _Planner:
     """Fills in a plan.
 
@@ -159,10 +142,7 @@ class _Planner:
         self._chosen = plan.chosen
         self._tables = tables
         self._failed: dict[Identifier, str] = {}
-        self._names = {
-            str(dataset.identifier.plain): dataset.identifier
-            for dataset in (*graph.tables, *graph.persisted_views, *graph.sources)
-        }
+        self._analysis = FlowAnalysis(graph, spark, tables)
 
     def plan(self, concerned: "Sequence[Dataset]") -> Plan:
         """Plan the datasets that the plan has chosen.
@@ -231,7 +211,7 @@ class _Planner:
         base = self._tables.state(table.identifier)
         is_full = table.identifier in self._chosen.full
         flows = self._graph.flows_of(table.identifier)
-        analysed = [self._analyse(flow) for flow in flows]
+        analysed = [self._analysis.of(flow) for flow in flows]
         frames = [one.frame for one in analysed]
         inputs = tuple(dict.fromkeys(i for one in analysed for i in one.inputs))
         for flow, one in zip(flows, analysed, strict=True):
@@ -286,7 +266,7 @@ class _Planner:
         return replace(planned, column_lineage=self._lineage(*analysed))
 
     def _verdict(
-        self, table: Table, planned: DatasetPlan, analysed: "Sequence[_Analysed]"
+        self, table: Table, planned: DatasetPlan, analysed: "Sequence[AnalysedFlow]"
     ) -> Verdict | None:
         """Say whether a refresh would change anything; None when only the run can tell."""
         base, blocked = planned.base, table.identifier in self._chosen.blocked
@@ -303,7 +283,7 @@ class _Planner:
         return Verdict(True, NOTHING_NEW) if at_their_end else None
 
     def _judge(
-        self, flow: Flow, base: TableState, analysed: "_Analysed", changes: tuple[str, ...]
+        self, flow: Flow, base: TableState, analysed: AnalysedFlow, changes: tuple[str, ...]
     ) -> Verdict | None:
         """Say whether the rows would change; None when an input's next version decides that."""
         graph, kind = self._graph, flow.declaration.kind
@@ -321,7 +301,7 @@ class _Planner:
     def _view(self, view: View) -> DatasetPlan:
         existing = load_view(self._spark, view.identifier)
         flow = self._graph.flow(view.identifier)
-        analysed = self._analyse(flow)
+        analysed = self._analysis.of(flow)
         frame, inputs = analysed.frame, analysed.inputs
         unnamed = unnamed_columns(frame.schema)
         if unnamed:
@@ -349,33 +329,9 @@ class _Planner:
             column_lineage=None if action == "none" else self._lineage(analysed),
         )
 
-    def _analyse(self, flow: Flow) -> "_Analysed":
-        session = flow_session(self._spark, flow)
-        binder = Binder(self._graph, session, self._tables.frame, self._tables.stream)
-        mark = 0 if unavailable(session, flow.target) else expression_mark(session)
-        with active(session), refusing_unwritten_datasets(self._graph, flow):
-            frame = binder.query(flow)
-            read = relations(frame)
-        check_inputs_read(flow, read, binder.markers, self._tables.locations, self._names)
-        declared = tuple(
-            InputVersion(name, str(i), "stream") if name in flow.streams else self._input(name, i)
-            for name, i in flow.inputs.items()
-        )
-        return _Analysed(session, frame, declared + outside_inputs(read), mark, binder.markers)
-
-    def _lineage(self, *flows: "_Analysed") -> ColumnLineage | None:
+    def _lineage(self, *flows: AnalysedFlow) -> ColumnLineage | None:
         queries = [(one.frame, one.markers) for one in flows]
         return column_lineage(self._graph, queries) if self._tells_lineage else None
-
-    def _input(self, name: str, identifier: Identifier) -> InputVersion:
-        dataset = self._graph[identifier]
-        if isinstance(dataset, View):
-            return InputVersion(name, str(identifier), "view")
-        if isinstance(dataset, Source) or not self._tables.is_written(identifier):
-            state = self._tables.state(identifier)
-            if state is not None:
-                return InputVersion(name, str(identifier), "pinned", state.version, state.table_id)
-        return InputVersion(name, str(identifier), "run")
 
 
 def _adopted(base: TableState | None) -> tuple[str, ...]:

@@ -1,0 +1,90 @@
+"""Analyses the queries of flows: what each yields, and which version of what it reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.analysed import expression_mark
+from delta_pipelines.delta.relations import relations
+from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.signatures import unavailable
+from delta_pipelines.graph.graph import Flow, Graph, Source, View
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.binding import Binder, flow_session
+from delta_pipelines.planning.inputs import (
+    check_inputs_read,
+    outside_inputs,
+    refusing_unwritten_datasets,
+)
+from delta_pipelines.planning.plan import InputVersion
+from delta_pipelines.planning.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class AnalysedFlow:
+    """A flow whose query Spark has analysed.
+
+    Attributes:
+        session: The session of the flow, with its settings.
+        frame: What the query yields.
+        inputs: What it reads: declared inputs first, then files and tables from outside.
+        mark: The last expression's number before the query was made, 0 where Spark tells none.
+        markers: The input that a marker in the query's plan stands for.
+    """
+
+    session: "SparkSession"
+    frame: "DataFrame"
+    inputs: tuple[InputVersion, ...]
+    mark: int
+    markers: Mapping[str, Identifier]
+
+
+class FlowAnalysis:
+    """Analyses queries against what exists.
+
+    Args:
+        graph: The declarations.
+        spark: The session that the flows' sessions are made from.
+        tables: What exists, and what this run will have written.
+    """
+
+    def __init__(self, graph: Graph, spark: "SparkSession", tables: Tables) -> None:
+        self._graph = graph
+        self._spark = spark
+        self._tables = tables
+        self._names = {
+            str(dataset.identifier.plain): dataset.identifier
+            for dataset in (*graph.tables, *graph.persisted_views, *graph.sources)
+        }
+
+    def of(self, flow: Flow) -> AnalysedFlow:
+        """Analyse the query of one flow.
+
+        Raises:
+            UndeclaredInputError: It reads a dataset of the pipeline that it does not declare.
+        """
+        session = flow_session(self._spark, flow)
+        binder = Binder(self._graph, session, self._tables.frame, self._tables.stream)
+        mark = 0 if unavailable(session, flow.target) else expression_mark(session)
+        with active(session), refusing_unwritten_datasets(self._graph, flow):
+            frame = binder.query(flow)
+            read = relations(frame)
+        check_inputs_read(flow, read, binder.markers, self._tables.locations, self._names)
+        declared = tuple(
+            InputVersion(name, str(i), "stream") if name in flow.streams else self._input(name, i)
+            for name, i in flow.inputs.items()
+        )
+        return AnalysedFlow(session, frame, declared + outside_inputs(read), mark, binder.markers)
+
+    def _input(self, name: str, identifier: Identifier) -> InputVersion:
+        dataset = self._graph[identifier]
+        if isinstance(dataset, View):
+            return InputVersion(name, str(identifier), "view")
+        if isinstance(dataset, Source) or not self._tables.is_written(identifier):
+            state = self._tables.state(identifier)
+            if state is not None:
+                return InputVersion(name, str(identifier), "pinned", state.version, state.table_id)
+        return InputVersion(name, str(identifier), "run")
