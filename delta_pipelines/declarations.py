@@ -112,7 +112,8 @@ class UpsertKeys:
         keys: Columns that identify a row.
         sequence_by: SQL expression; of several rows of a key the one with the greatest value
             counts.
-        deletes_when: SQL condition on the query's rows; where it holds, the key's row is deleted.
+        deletes_when: SQL condition on the query's rows; where it holds, the key's row is deleted
+            if its sequence is less.
     """
 
     keys: tuple[str, ...]

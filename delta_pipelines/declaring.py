@@ -215,10 +215,11 @@ class DeclaresDatasets(DeclaresExpectations):
             sql: A SELECT instead of a function.
             keys: Columns that identify a row; never NULL.
             sequence_by: SQL expression over the query's columns. Of several rows of one key the
-                greatest counts, and a row older than the table's is not applied.
+                greatest counts, and a row older than the table's is not applied; one as old as the
+                table's is (the rule of AUTO CDC, SCD type 1).
             deletes_when: SQL condition over the query's columns; where it is true the key's row
-                is deleted, and nothing is inserted. Nothing is kept of a deleted row, so an older
-                row of its key that comes with a later refresh is inserted again.
+                is deleted, if it is older, and nothing is inserted. Nothing is kept of a deleted
+                row, so an older row of its key that comes with a later refresh is inserted again.
             **options: See `TableOptions`.
 
         Example:

@@ -133,14 +133,20 @@ def newest(rows: tuple[Row, ...], keys: tuple[str, ...] = KEYS["people"]) -> tup
 
 
 def merged(old: tuple[Row, ...], batch: tuple[Row, ...], keys: tuple[str, ...]) -> tuple[Row, ...]:
-    """A table after a merge of one row per key; a row that is older than the table's is late."""
+    """A table after a merge of one row per key.
+
+    A row that is older than the table's is late, and so is a deletion that is not newer.
+    """
     held = {tuple(row[k] for k in keys): row for row in old}
     for row in batch:
         key = tuple(row[k] for k in keys)
         had = held.get(key)
-        if had is not None and had["n"] is not None and order(row) < had["n"]:
-            continue
-        if row["v"] == GONE:
+        gone = row["v"] == GONE
+        if had is not None and had["n"] is not None:
+            late = order(row) <= had["n"] if gone else order(row) < had["n"]
+            if late:
+                continue
+        if gone:
             held.pop(key, None)
         else:
             held[key] = row

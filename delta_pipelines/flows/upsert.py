@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from delta_pipelines.column_types import nullable
 from delta_pipelines.delta.checkpoint import checkpointed
@@ -35,7 +35,7 @@ from delta_pipelines.merge.keys import key_problems, newest_per_key
 from delta_pipelines.merge.native import ChangedRows
 from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.kept_schema import needs_rewrite
-from delta_pipelines.planning.sequence import not_older, qualified
+from delta_pipelines.planning.sequence import newer, not_older, qualified
 from delta_pipelines.planning.tracing import found_in_place
 from delta_pipelines.quality.results import told
 from delta_pipelines.quality.watch import Watch
@@ -143,7 +143,7 @@ class UpsertRun:
         base = transaction.base
         assert base is not None
         on = " AND ".join(f"{quoted('t', key)} = {quoted('s', key)}" for key in self._keys)
-        fresh = self._fresh()
+        updates, deletes = self._conditions()
         # The source is fixed already; with evolution on, our marks would become columns.
         self._session.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "false")
         merge = merge_into(
@@ -155,9 +155,8 @@ class UpsertRun:
             before_write=self._check_lease,
         )
         if self._upsert.deletes_when is not None:
-            gone = quoted("s", _DELETE)
-            merge = merge.when_matched_delete(f"{gone} AND {fresh}" if fresh else gone)
-        merge = merge.when_matched_update_all(fresh, skip_unchanged=True)
+            merge = merge.when_matched_delete(deletes)
+        merge = merge.when_matched_update_all(updates, skip_unchanged=True)
         merge = merge.when_not_matched_insert_all(f"NOT {quoted('s', _DELETE)}")
         result = merge.execute()
         notes = (f"merged by the {result.executor} executor: {result.executor_reason}",)
@@ -203,12 +202,12 @@ class UpsertRun:
             changed = operations.where(f"{_OP} <> 'insert'")
             written = self._plain(operations.where(f"{_OP} <> 'delete'").drop(_OP, _FILE))
             if needs_rewrite(base.schema, self._definition.schema):
-                kept = self._without(target, changed)
+                kept = self._kept(newest, target)
                 transaction.replace(self._union(kept, written))
             elif counts:
                 files = [row[_FILE] for row in changed.select(_FILE).distinct().collect()]
                 if files:
-                    kept = self._without(transaction.rows_of_files(files), changed)
+                    kept = self._kept(newest, transaction.rows_of_files(files))
                     transaction.replace_files(files, self._union(kept, written))
                 else:
                     # No path, but still a conflict with any concurrent change: two runs must not
@@ -225,24 +224,45 @@ class UpsertRun:
 
     def _operations(self, newest: "DataFrame", target: "DataFrame") -> "DataFrame":
         """The rows that change something, each with `insert`, `update` or `delete` and its file."""
-        files = F.col("_metadata.file_path").alias(_FILE)
-        # A new column is NULL in the rows that are there: sequence_by may name it already.
-        wider = StructType(
-            [*nullable(self._definition.schema).fields, StructField(_FILE, StringType())]
-        )
-        located = target.select("*", files).to(wider)
-        fresh, unchanged = self._fresh(), self._unchanged(target, newest)
-        on = [F.col(quoted("s", key)) == F.col(quoted("t", key)) for key in self._keys]
-        gone, is_fresh = F.col(quoted("s", _DELETE)), F.expr(fresh) if fresh else F.lit(True)
-        missing = F.col(_FILE).isNull()
+        located = self._evolved(target, F.col("_metadata.file_path").alias(_FILE))
+        missing, gone = F.col(_FILE).isNull(), F.col(quoted("s", _DELETE))
+        changes = self._changes(target, newest)
         operation = (
             F.when(missing & ~gone, F.lit("insert"))
-            .when(~missing & is_fresh & gone, F.lit("delete"))
-            .when(~missing & is_fresh & ~unchanged, F.lit("update"))
+            .when(~missing & changes & gone, F.lit("delete"))
+            .when(~missing & changes, F.lit("update"))
         )
-        joined = newest.alias("s").join(located.alias("t"), _all(on), "left")
+        joined = newest.alias("s").join(located.alias("t"), self._same_keys(), "left")
         marked = joined.withColumn(_OP, operation)
         return marked.where(F.col(_OP).isNotNull()).select("s.*", _OP, _FILE)
+
+    def _kept(self, newest: "DataFrame", rows: "DataFrame") -> "DataFrame":
+        """Those rows of the table that nothing changes.
+
+        Row by row and not by key: somebody else may have put a key in twice, and one of the two
+        be newer than the query's row.
+        """
+        joined = self._evolved(rows).alias("t").join(newest.alias("s"), self._same_keys(), "left")
+        changed = F.col(quoted("s", _DELETE)).isNotNull() & self._changes(rows, newest)
+        return joined.where(~changed).select("t.*")
+
+    def _evolved(self, rows: "DataFrame", *places: "Column") -> "DataFrame":
+        """Rows of the table with the columns of its new definition, and where they are.
+
+        A new column is NULL in the rows that are there: sequence_by may name it already.
+        """
+        located = rows.select("*", *places)
+        fields = located.schema.fields[len(rows.columns) :]
+        return located.to(StructType([*nullable(self._definition.schema).fields, *fields]))
+
+    def _same_keys(self) -> "Column":
+        return _all([F.col(quoted("s", key)) == F.col(quoted("t", key)) for key in self._keys])
+
+    def _changes(self, target: "DataFrame", newest: "DataFrame") -> "Column":
+        """True where the query's row updates or deletes the table's row of its key, never NULL."""
+        updates, deletes = (F.expr(each or "true") for each in self._conditions())
+        gone, unchanged = F.col(quoted("s", _DELETE)), self._unchanged(target, newest)
+        return F.coalesce(deletes | (~gone & updates & ~unchanged), F.lit(False))
 
     def _unchanged(self, target: "DataFrame", newest: "DataFrame") -> "Column":
         """True where the table's row is the query's row already."""
@@ -258,15 +278,21 @@ class UpsertRun:
         )
         return F.lit(False) if comparison.sql is None else F.expr(comparison.sql)
 
-    def _fresh(self) -> str | None:
-        """The condition that a source row may change its target row; None for always."""
+    def _conditions(self) -> tuple[str | None, str]:
+        """When a source row may update its target row, None for always, and when delete it."""
+        gone = quoted("s", _DELETE)
         if self._upsert.sequence_by is None:
-            return None
+            return None, gone
         try:
             theirs = qualified(self._upsert.sequence_by, "t")
         except ValueError as error:
             raise DatasetError(f"sequence_by: {error}", dataset=self._table.name) from error
-        return not_older(quoted("s", _SEQUENCE), theirs)
+        ours = quoted("s", _SEQUENCE)
+        updates, deletes = not_older(ours, theirs), f"{gone} AND {newer(ours, theirs)}"
+        if self._upsert.deletes_when is None:
+            return updates, deletes
+        # A deletion that comes too late is no update either.
+        return f"NOT {gone} AND {updates}", deletes
 
     def _check_lease(self) -> None:
         self._context.check_lease(self._table.identifier)
@@ -278,13 +304,6 @@ class UpsertRun:
         schema = self._definition.schema
         both = [conform(rows, schema, self._table.name) for rows in (kept, written)]
         return both[0].unionByName(both[1], allowMissingColumns=True)
-
-    def _without(self, target: "DataFrame", changed: "DataFrame") -> "DataFrame":
-        gone = changed.select(
-            *[F.col(quoted(key)).alias(f"__dp_key_{i}") for i, key in enumerate(self._keys)]
-        ).distinct()
-        on = [target[quoted(key)] == gone[f"__dp_key_{i}"] for i, key in enumerate(self._keys)]
-        return target.join(gone, _all(on), "left_anti")
 
     def _completed(self, commit: Commit, metrics: "dict[str, int]", rows: int | None) -> Outcome:
         planned = self._context.planned(self._table.identifier)

@@ -36,7 +36,7 @@ def qualified(expression: str, alias: str) -> str:
 
 
 def not_older(source: str, target: str) -> str:
-    """The condition that a source row may change its target row.
+    """The condition that a source row may update its target row.
 
     A row without a sequence never replaces one that has one; equal sequences do replace, so that
     a corrected batch can be loaded again (the rule of AUTO CDC, SCD type 1).
@@ -46,3 +46,16 @@ def not_older(source: str, target: str) -> str:
         target: The target row's sequence, as SQL.
     """
     return f"({target} IS NULL OR coalesce({source} >= {target}, false))"
+
+
+def newer(source: str, target: str) -> str:
+    """The condition that a source row may delete its target row.
+
+    Of a deletion and a row with the same sequence the row wins, whichever comes first (the rule of
+    AUTO CDC, SCD type 1).
+
+    Args:
+        source: The source row's sequence, as SQL.
+        target: The target row's sequence, as SQL.
+    """
+    return f"({target} IS NULL OR coalesce({source} > {target}, false))"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from delta_pipelines.planning.sequence import not_older, qualified
+from delta_pipelines.planning.sequence import newer, not_older, qualified
 
 
 @pytest.mark.parametrize(
@@ -67,20 +67,22 @@ def test_what_is_no_expression_is_refused(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "applies"),
+    ("source", "target", "updates", "deletes"),
     [
-        (2, 1, True),
-        (1, 1, True),
-        (1, 2, False),
-        (1, None, True),
-        (None, None, True),
-        (None, 1, False),
+        (2, 1, True, True),
+        (1, 1, True, False),
+        (1, 2, False, False),
+        (1, None, True, True),
+        (None, None, True, True),
+        (None, 1, False, False),
     ],
 )
-def test_an_older_row_or_one_without_a_sequence_never_replaces_a_newer(
-    source: int | None, target: int | None, applies: bool
+def test_an_older_row_or_one_without_a_sequence_changes_nothing_and_a_deletion_must_be_newer(
+    source: int | None, target: int | None, updates: bool, deletes: bool
 ) -> None:
-    assert value(not_older("s", "t"), {"s": source, "t": target}) is applies
+    row = {"s": source, "t": target}
+    assert value(not_older("s", "t"), row) is updates
+    assert value(newer("s", "t"), row) is deletes
 
 
 def value(condition: str, row: dict[str, int | None]) -> object:
@@ -103,6 +105,9 @@ def _value(tree: exp.Expression, row: dict[str, int | None]) -> object:
         case exp.GTE():
             left, right = _value(tree.this, row), _value(tree.expression, row)
             return None if left is None or right is None else left >= right
+        case exp.GT():
+            left, right = _value(tree.this, row), _value(tree.expression, row)
+            return None if left is None or right is None else left > right
         case exp.Column():
             return row[tree.name]
         case exp.Boolean():

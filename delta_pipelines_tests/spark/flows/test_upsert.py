@@ -76,16 +76,18 @@ def test_of_several_rows_of_a_key_the_one_with_the_greatest_sequence_counts(spar
 
 
 def test_a_row_older_than_the_tables_is_not_applied_nor_does_it_delete(spark, schema):
-    feed = Feed(COLUMNS, (1, "a", 5), (2, "b", 5), (3, "c", 5), (4, "d", None))
+    feed = Feed(COLUMNS, (1, "a", 5), (2, "b", 5), (3, "c", 5), (4, "d", None), (6, "f", 5))
     pipeline = upsert(schema, feed, sequence_by="n", deletes_when="v = 'gone'")
     run_well(pipeline, spark)
-    feed.set((1, "old", 4), (2, "gone", 4), (3, "same", 5), (4, "filled", 1), (5, "gone", 9))
+    late = ((1, "old", 4), (2, "gone", 4), (6, "gone", 5))
+    feed.set(*late, (3, "same", 5), (4, "filled", 1), (5, "gone", 9))
     run_well(pipeline, spark)
     assert rows_of(spark, f"{schema}.t") == [
         (1, "a", 5),
         (2, "b", 5),
         (3, "same", 5),
         (4, "filled", 1),
+        (6, "f", 5),
     ]
 
 
