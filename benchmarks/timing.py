@@ -5,13 +5,17 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
+from delta_pipelines.java import java_executable
 
 console = Console(highlight=False, soft_wrap=True)
 _WIDTH = 160
@@ -135,8 +139,22 @@ def alternate(
     return seconds
 
 
+def measured_on() -> dict[str, str]:
+    """What figures depend on: the machine, and the versions of what was timed."""
+    java = java_executable(os.environ)
+    told = subprocess.run([java, "-version"], capture_output=True, text=True).stderr if java else ""
+    packages = ("pyspark", "delta-spark", "dagster", "delta-pipelines")
+    return {
+        "cores": str(os.cpu_count()),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "java": told.partition("\n")[0] or "unknown",
+        **{name: version(name) for name in packages},
+    }
+
+
 def report(contests: Sequence[Contest], path: Path | None) -> None:
-    """Print contests as a table, and keep the figures as JSON."""
+    """Print contests as a table, with what they ran on, and keep the figures as JSON."""
     heads = ("what", "way", "median s", "CPU s", "ratio", "least..greatest", "target")
     table = Table(*heads, box=None)
     for contest in contests:
@@ -154,8 +172,8 @@ def report(contests: Sequence[Contest], path: Path | None) -> None:
             )
         for fact, value in contest.facts.items():
             console.print(f"{contest.name}: {fact}: {value}")
+    console.print(", ".join(f"{what} {which}" for what, which in measured_on().items()))
     Console(highlight=False, width=console.width if console.is_terminal else _WIDTH).print(table)
     if path is not None:
-        machine = {"python": platform.python_version(), "machine": platform.machine()}
-        figures = {"machine": machine, "contests": [asdict(contest) for contest in contests]}
+        figures = {"machine": measured_on(), "contests": [asdict(contest) for contest in contests]}
         path.write_text(json.dumps(figures, indent=1, default=str) + "\n")
