@@ -56,7 +56,10 @@ for n in range(5):
 """
 
 
-PARTITIONS = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions")
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""Neither side is to win by their number. With Delta the other side keeps its 200: with as few as
+ours it failed in every run ("remove the schema when creating the table", "does not support reads").
+"""
 
 
 def run(rounds: int = 5) -> list[Contest]:
@@ -95,9 +98,9 @@ def _theirs(*, delta: bool) -> None:
         jars = ""
         ours = spark_config(f"{folder}/warehouse")
         settings = {"spark.sql.warehouse.dir": f"{folder}/warehouse", "spark.ui.enabled": "false"}
-        # Neither side is to win by the number of its partitions.
-        settings |= {key: ours[key] for key in PARTITIONS}
-        if delta:
+        if not delta:
+            settings[PARTITIONS] = ours[PARTITIONS]
+        else:
             wanted = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")
             settings |= {key: ours[key] for key in wanted}
             # The threads that run its flows do not see what `spark.jars` adds.

@@ -3,13 +3,14 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.merge import MergeBuilder, MergeResult, merge_into
@@ -26,6 +27,35 @@ PLAIN, PARTITIONED, DV, DV_PARTITIONED, MAPPED = LAYOUTS = (
     *("dv_partitioned", "mapped"),
 )
 """Tables without deletion vectors; with; and with columns of other names in their files."""
+
+
+def layouts(*daily: str) -> list[object]:
+    """All layouts; those that are not named run on demand."""
+    return [
+        pytest.param(layout, marks=() if layout in daily else pytest.mark.soak)
+        for layout in LAYOUTS
+    ]
+
+
+def everything(
+    cases: Iterable[str], shift: int = 0, *, daily: Collection[str] = ()
+) -> list[object]:
+    """Each case in one layout after the other; in the others on demand.
+
+    Args:
+        cases: Their names.
+        shift: Begins with another layout.
+        daily: The cases that are not on demand in all layouts; all when empty.
+    """
+
+    def on_demand(case: str, number: int, place: int) -> bool:
+        return number % len(LAYOUTS) != place or bool(daily and case not in daily)
+
+    return [
+        pytest.param(case, layout, marks=pytest.mark.soak if on_demand(case, number, place) else ())
+        for number, case in enumerate(cases, shift)
+        for place, layout in enumerate(LAYOUTS)
+    ]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     PLAIN,
     create,
+    everything,
     insert,
     once_at,
     read,
@@ -30,7 +31,6 @@ from delta_pipelines_tests.spark.merge.test_own_executors import (
     UPSERT,
     by_own,
     changes,
-    everything,
     feed,
 )
 
@@ -173,7 +173,10 @@ def test_a_table_of_many_files_is_not_held(spark, table, monkeypatch):
     assert numbered(spark, spark.table(table), "number") is None
 
 
-@pytest.mark.parametrize(("case", "layout"), everything(CASES, 2))
+DAILY = ("upsert", "update by both", "delete if", "delete and insert", "mirror", "all kinds")
+
+
+@pytest.mark.parametrize(("case", "layout"), everything(CASES, 2, daily=DAILY))
 def test_every_case_is_as_by_delta(spark, tmp_path, layout, case, held):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
     source = str(tmp_path / "s")

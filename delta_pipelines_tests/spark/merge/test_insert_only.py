@@ -9,9 +9,9 @@ from delta_pipelines.merge import merge_into, own
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     EXECUTED,
-    LAYOUTS,
     PLAIN,
     create,
+    everything,
     insert,
     last_version,
     read,
@@ -30,20 +30,23 @@ def kept(request, monkeypatch):
         monkeypatch.setattr(own, "FEW_PAIRS", 0)
 
 
+DOUBLES = {
+    "equal": ("t.k = s.k", [insert()]),
+    "equal or both NULL": ("t.k <=> s.k", [insert()]),
+    "some of the equal, two clauses": (
+        "t.k = s.k AND t.v < s.v - 9",
+        [insert("s.v > 12"), insert("s.v < 12", k="s.k", v="0")],
+    ),
+    "none is inserted": ("t.k = s.k", [insert("s.v > 100")]),
+    "the source alone": ("s.k = s.v - 9", [insert()]),
+    "none of the equal": ("t.k = s.k AND t.v > 100", [insert()]),
+}
+
+
 @pytest.mark.usefixtures("kept")
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(
-    ("on", "clauses"),
-    [
-        ("t.k = s.k", [insert()]),
-        ("t.k <=> s.k", [insert()]),
-        ("t.k = s.k AND t.v < s.v - 9", [insert("s.v > 12"), insert("s.v < 12", k="s.k", v="0")]),
-        ("t.k = s.k", [insert("s.v > 100")]),
-        ("s.k = s.v - 9", [insert()]),
-        ("t.k = s.k AND t.v > 100", [insert()]),
-    ],
-)
-def test_doubles_on_both_sides(spark, tmp_path, layout, on, clauses):
+@pytest.mark.parametrize(("case", "layout"), everything(DOUBLES))
+def test_doubles_on_both_sides(spark, tmp_path, layout, case):
+    on, clauses = DOUBLES[case]
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=2)
     before = EXECUTED["insert_only"]
     run_both(spark, path, lambda: spark.createDataFrame(SOURCE, COLUMNS), on, clauses)

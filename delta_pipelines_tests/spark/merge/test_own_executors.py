@@ -1,7 +1,7 @@
 """The own executors: chosen when they can, and then like Delta's MERGE to the last metric."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,6 @@ from delta_pipelines_tests.spark.merge.oracle import (
     CHANGED,
     DV,
     EXECUTED,
-    LAYOUTS,
     PLAIN,
     WORK,
     When,
@@ -27,6 +26,7 @@ from delta_pipelines_tests.spark.merge.oracle import (
     counts,
     create,
     delete,
+    everything,
     insert,
     last_version,
     read,
@@ -71,27 +71,6 @@ CASES: dict[str, list[When]] = {
 }
 
 
-def everything(
-    cases: dict[str, list[When]], shift: int = 0, *, daily: Collection[str] = ()
-) -> list[object]:
-    """Each case in one layout after the other; in the others on demand.
-
-    Args:
-        cases: By name.
-        shift: Begins with another layout.
-        daily: The cases that are not on demand in all layouts; all when empty.
-    """
-
-    def on_demand(case: str, number: int, place: int) -> bool:
-        return number % len(LAYOUTS) != place or bool(daily and case not in daily)
-
-    return [
-        pytest.param(case, layout, marks=pytest.mark.soak if on_demand(case, number, place) else ())
-        for number, case in enumerate(cases, shift)
-        for place, layout in enumerate(LAYOUTS)
-    ]
-
-
 def changes(spark: SparkSession) -> DataFrame:
     rows = [(3, "a", 7), (4, "b", 400), (17, "c", 3), (39, "d", 0), (100, "e", 100), (101, "f", 6)]
     return spark.createDataFrame([*rows, (None, "g", 1)], COLUMNS)
@@ -127,9 +106,9 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     [
         ("upsert", DV, "bitmaps"),
         ("update by both", DV, "bitmaps"),
-        ("delete if", DV, "bitmaps"),
-        ("update or", DV, "bitmaps"),
-        ("never", DV, "bitmaps"),
+        pytest.param("delete if", DV, "bitmaps", marks=pytest.mark.soak),
+        pytest.param("update or", DV, "bitmaps", marks=pytest.mark.soak),
+        pytest.param("never", DV, "bitmaps", marks=pytest.mark.soak),
         ("mirror", DV, "bitmaps"),
         ("by source", DV, "bitmaps"),
         ("all kinds", DV, "bitmaps"),
@@ -167,7 +146,13 @@ def test_a_source_too_large_to_be_broadcast(spark, tmp_path, layout, case, monke
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
 
 
-@pytest.mark.parametrize(("layout", "way"), [(PLAIN, "few"), *((DV, way) for way in WAYS)])
+@pytest.mark.parametrize(
+    ("layout", "way"),
+    [
+        *((PLAIN, "few"), (DV, "few"), (DV, "bitmaps")),
+        pytest.param(DV, "queries", marks=pytest.mark.soak),
+    ],
+)
 def test_one_merge_after_another(spark, tmp_path, layout, way, counting):
     """Files with deletion vectors already, files that lose all their rows, rows that come again."""
     counting(way)
@@ -200,7 +185,13 @@ def test_one_merge_after_another(spark, tmp_path, layout, way, counting):
         check_log(spark, path)
 
 
-@pytest.mark.parametrize(("layout", "way"), [(PLAIN, "few"), *((DV, way) for way in WAYS)])
+@pytest.mark.parametrize(
+    ("layout", "way"),
+    [
+        *((PLAIN, "few"), (DV, "few"), (DV, "bitmaps")),
+        pytest.param(DV, "queries", marks=pytest.mark.soak),
+    ],
+)
 def test_an_unconditional_delete_takes_several_source_rows(spark, tmp_path, layout, way, counting):
     counting(way)
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=2)
