@@ -1,5 +1,6 @@
 """Folders and small files under a storage root, local or remote, through Hadoop's file systems."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -45,8 +46,11 @@ def folders_in(spark: SparkSession, path: str) -> list[Folder]:
     ]
 
 
-def file_sizes(spark: SparkSession, path: str) -> dict[str, int]:
-    """A folder's files, in no order: name -> bytes; none when it does not exist.
+def names_in(spark: SparkSession, path: str) -> list[str]:
+    """The names of a folder's files and folders, in no order; none when it does not exist.
+
+    Not one by one, which would be several round trips to the JVM for each: a checkpoint has as many
+    files as there were batches.
 
     Args:
         spark: A classic session, whose file system settings apply.
@@ -54,9 +58,10 @@ def file_sizes(spark: SparkSession, path: str) -> dict[str, int]:
     """
     place, files = _opened(spark, path)
     if not files.exists(place):
-        return {}
-    listed = files.listStatus(place)
-    return {str(s.getPath().getName()): int(s.getLen()) for s in listed if s.isFile()}
+        return []
+    jvm = Jvm(spark)
+    paths = jvm.static("org.apache.hadoop.fs.FileUtil", "stat2Paths")(files.listStatus(place))
+    return [one.rsplit("/", 1)[-1] for one in jvm.texts(paths)]
 
 
 def read_text(spark: SparkSession, path: str) -> str:
@@ -67,7 +72,29 @@ def read_text(spark: SparkSession, path: str) -> str:
         path: The file.
     """
     place, files = _opened(spark, path)
-    stream = files.open(place)
+    return _text(files.open(place))
+
+
+def read_texts(
+    spark: SparkSession, folder: str, names: Iterable[str], most_bytes: int
+) -> list[str] | None:
+    """The texts of a folder's small files; None when they are larger than that together.
+
+    Args:
+        spark: A classic session, whose file system settings apply.
+        folder: Where they are.
+        names: Of the files.
+        most_bytes: Of all together.
+    """
+    place, files = _opened(spark, folder)
+    path_class = Jvm(spark).root.org.apache.hadoop.fs.Path
+    paths = [path_class(place, name) for name in names]
+    if sum(int(files.getFileStatus(path).getLen()) for path in paths) > most_bytes:
+        return None
+    return [_text(files.open(path)) for path in paths]
+
+
+def _text(stream: JavaObject) -> str:
     try:
         return bytes(stream.readAllBytes()).decode("utf-8")
     finally:

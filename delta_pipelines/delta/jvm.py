@@ -4,10 +4,12 @@ py4j knows neither Scala's default arguments nor its collections: every argument
 collections are converted here, once.
 """
 
+import threading
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from py4j.clientserver import ClientServer
 from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,6 +31,32 @@ def is_classic(spark: SparkSession) -> bool:
         True
     """
     return hasattr(spark, "_jsparkSession")
+
+
+class _Connection(threading.local):
+    """A thread's connection to the JVM."""
+
+    gateway: object = None
+    """The gateway whose connection of this thread holds nothing back."""
+
+
+_CONNECTION = _Connection()
+
+
+def _have_long_answers_sent_at_once(spark: SparkSession) -> None:
+    """Make this thread's long answers 40 ms faster: the schema of a hundred columns is one.
+
+    py4j writes an answer above 8 KiB in two parts, and TCP (Nagle's algorithm) holds the second one
+    back until the first is acknowledged, with which Linux takes its time. Threads that share their
+    connections (`PYSPARK_PIN_THREAD=false`) stay as they are.
+    """
+    gateway = spark.sparkContext._gateway
+    if _CONNECTION.gateway is gateway:
+        return
+    _CONNECTION.gateway = gateway
+    if isinstance(gateway, ClientServer):
+        connections = gateway.java_gateway_server.getCallbackClient()
+        connections.getPerThreadConnection().getSocket().setTcpNoDelay(True)
 
 
 class Packages:
@@ -89,6 +117,7 @@ class Jvm:
     """
 
     def __init__(self, spark: SparkSession) -> None:
+        _have_long_answers_sent_at_once(spark)
         self.spark = spark
         self.session: JavaObject = spark._jsparkSession
         self.root = Packages(spark._jvm)
@@ -109,6 +138,11 @@ class Jvm:
         for value in values:
             listed.add(value)
         return self.static(_PYTHON_UTILS, "toSeq")(listed)
+
+    def texts(self, values: JavaObject) -> list[str]:
+        """The texts of a Java array's elements, none of which has a line break."""
+        sequence = self.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(values)
+        return [text for text in str(sequence.mkString("\n")).split("\n") if text]
 
     def mapping(self, entries: Mapping[str, object]) -> JavaObject:
         """An immutable Scala `Map`."""

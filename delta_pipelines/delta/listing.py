@@ -25,8 +25,7 @@ def listing(jvm: Jvm, index: JavaObject) -> str | None:
     """
     if not is_a(index, "PartitioningAwareFileIndex"):
         return None
-    found = jvm.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(index.inputFiles())
-    paths = [path for path in str(found.mkString("\n")).split("\n") if path]
+    paths = jvm.texts(index.inputFiles())
     if all(path.startswith("file:") for path in paths):
         try:
             lines = [_local(path) for path in paths]

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.folders import file_sizes, read_text
+from delta_pipelines.delta.folders import names_in, read_text
 from delta_pipelines.delta.jvm import is_classic
 
 _BEFORE_A_VERSION = (-1, -100)
@@ -122,10 +122,7 @@ def read_progress(spark: SparkSession, checkpoint: str) -> Progress | None:
     if not is_classic(spark):
         return None
     planned, committed = (
-        max(
-            (int(n) for n in file_sizes(spark, f"{checkpoint}/{log}") if n.isdecimal()),
-            default=None,
-        )
+        max((int(n) for n in names_in(spark, f"{checkpoint}/{log}") if n.isdecimal()), default=None)
         for log in ("offsets", "commits")
     )
     if planned is None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta.folders import file_sizes, read_text
+from delta_pipelines.delta.folders import names_in, read_texts
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name
 from delta_pipelines.delta.progress import read_progress
 from delta_pipelines.delta.relations import read_by
@@ -108,19 +108,18 @@ def _logged(spark: SparkSession, folder: str, batch: int) -> set[str] | None:
 
     Source of the rule: Spark's `CompactibleFileStreamLog`: every tenth file repeats all before it.
     """
-    sizes = file_sizes(spark, folder)
     # A process that was killed in the middle leaves a file that is no entry: `.2.<uuid>.tmp`.
-    stems = {name: name.removesuffix(_COMPACT) for name in sizes}
+    stems = {name: name.removesuffix(_COMPACT) for name in names_in(spark, folder)}
     found = {int(stem): name for name, stem in stems.items() if stem.isdecimal()}
     compact = max((n for n, name in found.items() if name.endswith(_COMPACT)), default=0)
-    names = [name for number, name in found.items() if number >= compact]
-    if max(found, default=None) != batch or sum(sizes[n] for n in names) > MOST_LOG_BYTES:
+    if max(found, default=None) != batch:
         return None
-    paths: set[str] = set()
-    for name in names:
-        entries = read_text(spark, f"{folder}/{name}").splitlines()[1:]
-        paths.update(str(json.loads(entry)["path"]) for entry in entries)
-    return paths
+    logs = [name for number, name in found.items() if number >= compact]
+    texts = read_texts(spark, folder, logs, MOST_LOG_BYTES)
+    if texts is None:
+        return None
+    entries = [entry for text in texts for entry in text.splitlines()[1:]]
+    return {str(json.loads(entry)["path"]) for entry in entries}
 
 
 def _listed(spark: SparkSession, node: JavaObject) -> list[str]:
@@ -135,5 +134,4 @@ def _listed(spark: SparkSession, node: JavaObject) -> list[str]:
     no_cache = getattr(index_class, "$lessinit$greater$default$5")()
     no_partitions = jvm.some(jvm.root.org.apache.spark.sql.types.StructType())
     index = index_class(jvm.session, roots, options, no_partitions, no_cache, jvm.none, jvm.none)
-    found = jvm.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(index.inputFiles())
-    return [path for path in str(found.mkString("\n")).split("\n") if path]
+    return jvm.texts(index.inputFiles())

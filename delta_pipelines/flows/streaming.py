@@ -187,7 +187,10 @@ class StreamRun:
             rows = self._context.rows(session, flow, as_planned=False)
             if self._schema is None or not fits(rows.schema, self._schema):
                 self._evolve()
-            if are_at_their_end(session, rows, path, self._context.stream_versions(flow)):
+            # Of a single flow the plan has said so, or the table would have been left alone.
+            has_others = len(self._flows) > 1
+            versions = self._context.stream_versions(flow)
+            if has_others and are_at_their_end(session, rows, path, versions):
                 return
             reached(Step.STREAM, str(self._table.identifier))
             began_ms = time.time() * 1000

@@ -1,0 +1,56 @@
+"""How much is asked of the JVM, and that nothing waits for an acknowledgement."""
+
+from py4j.clientserver import ClientServerConnection
+
+from delta_pipelines.delta.folders import names_in, read_texts
+from delta_pipelines.delta.jvm import Jvm
+from delta_pipelines_tests.spark.delta.test_delta_sessions import in_thread
+
+
+def test_each_threads_connection_sends_long_answers_at_once(spark) -> None:
+    def told() -> list[bool]:
+        socket = (
+            spark.sparkContext._gateway.java_gateway_server.getCallbackClient()
+            .getPerThreadConnection()
+            .getSocket()
+        )
+        before = socket.getTcpNoDelay()
+        Jvm(spark)
+        return [before, socket.getTcpNoDelay()]
+
+    assert in_thread(told) == [False, True]
+    assert in_thread(told) == [False, True]
+
+
+def test_a_long_folder_is_listed_in_as_few_calls_as_a_short_one(
+    spark, tmp_path, monkeypatch
+) -> None:
+    calls: list[str] = []
+    send = ClientServerConnection.send_command
+
+    def counted(self: ClientServerConnection, command: str) -> str:
+        if not command.startswith("m\n"):  # Python's garbage collection, of any test before
+            calls.append(command)
+        return str(send(self, command))
+
+    asked = []
+    for count in (3, 300):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        for number in range(count):
+            (folder / f"a name {number} %").write_text("")
+        names_in(spark, str(folder))  # what is asked once
+        monkeypatch.setattr(ClientServerConnection, "send_command", counted)
+        calls.clear()
+        names = names_in(spark, str(folder))
+        monkeypatch.undo()
+        asked.append(len(calls))
+        assert sorted(names) == sorted(path.name for path in folder.iterdir())
+    assert asked[0] == asked[1] > 0
+
+
+def test_files_are_read_while_they_are_small_together(spark, tmp_path) -> None:
+    (tmp_path / "a").write_text("ä" * 5_000)
+    (tmp_path / "b").write_text("")
+    assert read_texts(spark, str(tmp_path), ["a", "b"], 10_000) == ["ä" * 5_000, ""]
+    assert read_texts(spark, str(tmp_path), ["a", "b"], 9_999) is None
