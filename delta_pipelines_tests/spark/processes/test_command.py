@@ -21,15 +21,23 @@ def price(n):
 @shop.materialized_view
 def orders(spark):
     return spark.range(0, 3, 1, 1).select(udf(price, "long")("id").alias("n"))
+
+
+@shop.materialized_view
+def countries(spark):
+    return spark.read.csv("landing/*.csv")
 """
 
 
-def test_functions_of_a_file_in_a_folder_run_on_sparks_workers_with_the_files_beside_it(
+def test_a_file_in_a_folder_runs_with_the_files_beside_it_and_without_javas_stacks(
     tmp_path: Path,
 ) -> None:
+    """Also on Spark's workers; a pattern of files makes Spark warn with a stack, of nothing."""
     (tmp_path / "my pipelines").mkdir()
     (tmp_path / "my pipelines" / "shop.py").write_text(SHOP)
     (tmp_path / "my pipelines" / "prices.py").write_text("def doubled(n):\n    return n * 2\n")
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / "a.csv").write_text("GB\nDE\n")
     main = "from delta_pipelines.cli import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", main, "run", "my pipelines/shop.py:shop"],
@@ -41,3 +49,5 @@ def test_functions_of_a_file_in_a_folder_run_on_sparks_workers_with_the_files_be
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "completed  shop.orders" in ended.stdout
+    assert "completed  shop.countries" in ended.stdout
+    assert "\tat " not in ended.stderr
