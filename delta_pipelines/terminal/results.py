@@ -17,7 +17,7 @@ _COUNTS = (
 
 
 def results_table(results: Iterable[DatasetResult]) -> Table:
-    """One line per dataset: what was done, how many rows, which version, how long.
+    """One line per dataset: what was done, rows, what was merged or appended, version, seconds.
 
     Args:
         results: In any order.
@@ -27,7 +27,7 @@ def results_table(results: Iterable[DatasetResult]) -> Table:
     table.add_column("status", no_wrap=True)
     table.add_column("action", no_wrap=True)
     table.add_column("rows", justify="right", no_wrap=True)
-    table.add_column("merged", no_wrap=True)
+    table.add_column("changes", no_wrap=True)
     table.add_column("version", justify="right", no_wrap=True)
     table.add_column("seconds", justify="right", no_wrap=True)
     for result in results:
@@ -36,7 +36,7 @@ def results_table(results: Iterable[DatasetResult]) -> Table:
             Text(result.status, style=STYLES[result.status]),
             result.action.replace("_", " "),
             _number(result.rows),
-            _merged(result),
+            _changes(result),
             _number(result.version),
             f"{result.seconds:.1f}",
         )
@@ -54,8 +54,10 @@ def remarks(results: Iterable[DatasetResult]) -> list[str]:
     return lines
 
 
-def _merged(result: DatasetResult) -> str:
-    counts = ((sign, result.metrics.get(name)) for sign, name in _COUNTS)
+def _changes(result: DatasetResult) -> str:
+    """What became of the rows of a table that keeps them: `+3 ~1 -2`."""
+    appended = [("+", "numOutputRows")] if result.kind == "streaming_table" else []
+    counts = ((sign, result.metrics.get(name)) for sign, name in (*appended, *_COUNTS))
     return " ".join(f"{sign}{count:,}" for sign, count in counts if count)
 
 

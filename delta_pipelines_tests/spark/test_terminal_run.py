@@ -1,6 +1,7 @@
 """`delta-pipelines run`, in the suite's own session."""
 
 import io
+import re
 
 from rich.console import Console
 
@@ -24,7 +25,7 @@ def test_a_checkpoint_is_reset_and_the_rows_stay(spark, schema):
         assert run_in_terminal(pipeline, spark, Console(file=told, width=120), **options)
         return told.getvalue()
 
-    run()
+    assert re.search(r"t +completed +create +\+1 ", run())
     assert "its streams have nothing new" in run()
-    run(reset_checkpoints=["landed"])
+    assert re.search(r"t +completed +refresh +\+1 ", run(reset_checkpoints=["landed"]))
     assert rows_of(spark, f"{schema}.t") == [(1,), (1,)]
