@@ -15,6 +15,7 @@ class Context:
     """A context whose id costs a round trip to the JVM, and is the next one's too."""
 
     asked = 0
+    _gateway = None
 
     @property
     def applicationId(self) -> str:  # noqa: N802 - PySpark's name
