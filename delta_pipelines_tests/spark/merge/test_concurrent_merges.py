@@ -44,11 +44,15 @@ def merges(
     return done, refused
 
 
+WAYS = [(DV, "classic"), (DV, "native"), (PLAIN, "classic")]
+
+
 @pytest.mark.parametrize(
-    ("layout", "executor"), [(DV, "classic"), (PLAIN, "classic"), (DV, "native")]
-)
-@pytest.mark.parametrize(
-    ("threads", "rounds"), [(4, 3), pytest.param(8, 100, marks=pytest.mark.soak)]
+    ("layout", "executor", "threads", "rounds"),
+    [
+        *((*way, 4, 3) for way in WAYS[:2]),
+        *(pytest.param(*way, 8, 100, marks=pytest.mark.soak) for way in WAYS),
+    ],
 )
 @pytest.mark.timeout(7200)
 def test_every_merge_counts_once(

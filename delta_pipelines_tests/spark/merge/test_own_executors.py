@@ -86,6 +86,12 @@ def by_own(spark, path, source, clauses, on="t.id = s.id"):
 
 WAYS = ("few", "bitmaps", "queries")
 """How the engine counts matches, by how many it takes them to be."""
+LAYOUT_AND_WAY = [
+    (PLAIN, "few"),
+    (DV, "bitmaps"),
+    pytest.param(DV, "few", marks=pytest.mark.soak),
+    pytest.param(DV, "queries", marks=pytest.mark.soak),
+]
 
 
 @pytest.fixture
@@ -105,12 +111,12 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     ("case", "layout", "way"),
     [
         ("upsert", DV, "bitmaps"),
-        ("update by both", DV, "bitmaps"),
+        pytest.param("update by both", DV, "bitmaps", marks=pytest.mark.soak),
         pytest.param("delete if", DV, "bitmaps", marks=pytest.mark.soak),
         pytest.param("update or", DV, "bitmaps", marks=pytest.mark.soak),
         pytest.param("never", DV, "bitmaps", marks=pytest.mark.soak),
         ("mirror", DV, "bitmaps"),
-        ("by source", DV, "bitmaps"),
+        pytest.param("by source", DV, "bitmaps", marks=pytest.mark.soak),
         ("all kinds", DV, "bitmaps"),
         ("all kinds", DV, "queries"),
         ("delete and insert", DV, "queries"),
@@ -146,13 +152,7 @@ def test_a_source_too_large_to_be_broadcast(spark, tmp_path, layout, case, monke
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
 
 
-@pytest.mark.parametrize(
-    ("layout", "way"),
-    [
-        *((PLAIN, "few"), (DV, "few"), (DV, "bitmaps")),
-        pytest.param(DV, "queries", marks=pytest.mark.soak),
-    ],
-)
+@pytest.mark.parametrize(("layout", "way"), LAYOUT_AND_WAY)
 def test_one_merge_after_another(spark, tmp_path, layout, way, counting):
     """Files with deletion vectors already, files that lose all their rows, rows that come again."""
     counting(way)
@@ -185,13 +185,7 @@ def test_one_merge_after_another(spark, tmp_path, layout, way, counting):
         check_log(spark, path)
 
 
-@pytest.mark.parametrize(
-    ("layout", "way"),
-    [
-        *((PLAIN, "few"), (DV, "few"), (DV, "bitmaps")),
-        pytest.param(DV, "queries", marks=pytest.mark.soak),
-    ],
-)
+@pytest.mark.parametrize(("layout", "way"), LAYOUT_AND_WAY)
 def test_an_unconditional_delete_takes_several_source_rows(spark, tmp_path, layout, way, counting):
     counting(way)
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=2)
