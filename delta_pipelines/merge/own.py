@@ -269,8 +269,9 @@ class OwnMerge:
         rows = self._source.frame.join(pairs, F.col(SOURCE_ROW) == F.col(PAIR), "left")
         new = first_acting(self._not_matched, begin=first)
         rows = rows.withColumn(DO, F.when(F.col(PAIR).isNull(), new).otherwise(F.col(DO)))
-        clauses = {n: c for n, c in enumerate(self._acting) if c.action == "update"}
-        clauses |= dict(enumerate(self._not_matched, first))
+        # One that acts on no row may read the target.
+        acts = {n: self._acting[n] for n in matches.by_clause if self._acting[n].action == "update"}
+        clauses = acts | dict(enumerate(self._not_matched, first))
         return self._valued(rows.where(F.col(DO).isin(list(clauses))), clauses, F.col(DO))
 
     def _by_deletion_vectors(
@@ -373,9 +374,8 @@ class OwnMerge:
         also: Sequence[Column] = (),
     ) -> DataFrame:
         """Rows of the target: every column by the clause that acts, or, with `keep`, as it was."""
-        plan = self._plan
-        current = plan.target_columns if keep else ()
-        names = plan.target_schema.names
+        current = self._plan.target_columns if keep else ()
+        names = self._plan.target_schema.names
         return valued(Jvm(self._spark), rows, names, clauses, does=does, current=current, also=also)
 
     def _unchanged(self, skips: Sequence[bool]) -> dict[int, Column]:

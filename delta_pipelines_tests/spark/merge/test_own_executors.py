@@ -68,6 +68,7 @@ CASES: dict[str, list[When]] = {
         insert("s.n > 99"),
         by_source_update("t.id % 10 = 1", id="0", v="''", n="-1"),
     ],
+    "of the target never": [update("s.n > 0"), update("t.n < -5", n="t.n + s.n"), insert()],
 }
 
 
@@ -121,6 +122,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         ("all kinds", DV, "queries"),
         ("delete and insert", DV, "queries"),
         ("update or", PLAIN, "queries"),
+        ("of the target never", DV, "bitmaps"),
     ],
 )
 def test_many_matches_are_counted_as_few_are(spark, tmp_path, layout, case, way, counting):
