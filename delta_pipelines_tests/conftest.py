@@ -38,7 +38,8 @@ SPARK_SETTINGS = {
     "spark.driver.memory": "3g",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.ui.explainMode": "simple",
     # Delta keeps the logs of 10,000 tables for an hour, a megabyte each; no test reads another's.
     "spark.databricks.delta.delta.log.cacheSize": "64",
     "spark.sql.codegen.wholeStage": "false",

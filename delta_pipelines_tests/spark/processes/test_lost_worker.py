@@ -73,15 +73,23 @@ def worker(tmp_path, spark_settings):
     process.end()
 
 
+# Every kill waits half a minute for new workers, so the rest runs on demand.
+DAILY = (("native", 2), ("classic", 1))
+"""Executor, and how often its source gets lost; of two attempts the second is the last."""
+
+
 @pytest.mark.timeout(600)
-def test_a_merge_outlives_the_workers_of_its_source(worker):
+@pytest.mark.parametrize(
+    "losses", [DAILY, pytest.param((("classic", 2), ("native", 1)), marks=pytest.mark.soak)]
+)
+def test_a_merge_outlives_the_workers_of_its_source(worker, losses):
     merged = [[n, n + 20] for n in range(20)]
     before = [[n, -n] for n in range(5)]
-    for executor in ("native", "classic"):
-        told, rows, version, killed = worker.do(f"answer = merge({executor!r}, 2)")
-        assert "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY" in told
-        assert (rows, version, killed) == (before, 0, 2)
-    for number, executor in enumerate(("native", "classic"), start=1):
-        told, rows, version, killed = worker.do(f"answer = merge({executor!r}, 1)")
-        assert told == [executor, 2]
-        assert (rows, version, killed) == (merged, number, 1)
+    for executor, losing in losses:
+        told, rows, version, killed = worker.do(f"answer = merge({executor!r}, {losing})")
+        if losing == 2:
+            assert "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY" in told
+            assert (rows, version, killed) == (before, 0, 2)
+        else:
+            assert told == [executor, 2]
+            assert (rows, version, killed) == (merged, 1, 1)
