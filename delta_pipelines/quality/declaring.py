@@ -29,6 +29,7 @@ class DeclaresExpectations:
 
     def __init__(self) -> None:
         self._expected: list[_Expected] = []
+        self._unapplied: list[Problem] = []
 
     def expect(self, name: str, condition: str) -> Decorator:
         """Count the rows that break a condition; they are written all the same.
@@ -103,8 +104,17 @@ class DeclaresExpectations:
             if check_text(name, "name") is None or check_text(condition, "condition") is None:
                 raise DeclarationError("An expectation has a name and a condition, as strings.")
         expectation = Expectation(name, condition, action)
+        unapplied = Problem(
+            f"the expectation {name!r} decorates no function: put it, with @, next to the "
+            f"dataset's decorator.",
+            None,
+            location_of_caller(),
+        )
+        self._unapplied.append(unapplied)
 
         def decorate(function: G, /) -> G:
+            # One may be kept under a name, for several datasets.
+            self._unapplied = [one for one in self._unapplied if one is not unapplied]
             if not callable(function):
                 raise DeclarationError(
                     f"An expectation decorates a dataset's function, not {function!r}; a dataset "
@@ -124,9 +134,9 @@ class DeclaresExpectations:
         return replace(declaration, expectations=found) if found else declaration
 
     def _without_dataset(self, declarations: Iterable[Declaration]) -> list[Problem]:
-        """Expectations whose function is no dataset's, as problems."""
+        """Expectations of no function, or of one that is no dataset's, as problems."""
         functions = {id(d.query.function) for d in declarations if d.query and d.query.function}
-        return [
+        misplaced = [
             Problem(
                 f"the expectation {e.expectation.name!r} is about a function that is no dataset of "
                 f"the pipeline. Put it next to the dataset's decorator: one that wraps the "
@@ -137,3 +147,4 @@ class DeclaresExpectations:
             for e in self._expected
             if id(e.function) not in functions
         ]
+        return [*self._unapplied, *misplaced]

@@ -89,6 +89,31 @@ def test_an_expectation_without_a_dataset_is_told_with_its_place() -> None:
     assert "test_expectations.py" in told
 
 
+def test_an_expectation_that_decorates_nothing_is_told_with_its_place() -> None:
+    p = pipeline()
+    p.materialized_view("t", "SELECT 1 AS n")
+    p.expect("forgotten", "n > 0")
+    told = refused(p)
+    assert "'forgotten' decorates no function" in told
+    assert "test_expectations.py" in told
+
+
+def test_an_expectation_kept_under_a_name_is_for_several_datasets() -> None:
+    p = pipeline()
+    positive = p.expect("positive", "n > 0")
+
+    @p.materialized_view
+    @positive
+    def one(spark): ...
+
+    @p.materialized_view
+    @positive
+    def two(spark): ...
+
+    assert p.graph()
+    assert declared(p, "one") == declared(p, "two") == [("positive", "n > 0", "warn")]
+
+
 def test_a_wrapper_between_dataset_and_expectation_is_told() -> None:
     p = pipeline()
 
