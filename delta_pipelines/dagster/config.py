@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
@@ -130,9 +131,18 @@ def launched_request(context: dg.AssetExecutionContext, run: dg.DagsterRun) -> R
     op = context.op_execution_context.op_def.name
     steps = [node.name for node in context.job_def.nodes if node.definition.name == op]
     request = RefreshRequest()
-    for config in step_configs(run.run_config, steps):
+    for config in step_configs(_resolved(context.job_def, run.run_config), steps):
         request |= read_request(config)
     return request
+
+
+def _resolved(job: dg.JobDefinition, run_config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A run config with what the job itself adds: that of a job with `config=` is empty."""
+    try:
+        return dg.validate_run_config(job, run_config)
+    except dg.DagsterInvalidConfigError:
+        # Of an earlier run: it may name tables that are no longer there.
+        return run_config
 
 
 def step_configs(run_config: Mapping[str, object], steps: Iterable[str]) -> list[object]:

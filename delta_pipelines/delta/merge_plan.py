@@ -200,9 +200,9 @@ class MergePlan:
         Only columns whose values can be put into ranges: whole numbers, decimals, dates and text.
         Where the sides differ in type, the analyser has put a cast around the column.
         """
-        target, source = (
-            plan.outputSet() for plan in (self.command.target(), self.command.source())
-        )
+        # What the target's plan computes is in no statistics: CHAR is padded only as it is read.
+        stored = [leaf.outputSet() for leaf in items(self.command.target().collectLeaves())]
+        source = self.command.source().outputSet()
         pairs = []
         for conjunct in items(self.command.splitConjunctivePredicates(self.command.condition())):
             if class_name(conjunct) != "EqualTo":
@@ -213,7 +213,7 @@ class MergePlan:
                 read = value.references()
                 if (
                     class_name(column) == "AttributeReference"
-                    and target.contains(column)
+                    and any(columns.contains(column) for columns in stored)
                     and not read.isEmpty()
                     and read.subsetOf(source)
                     and value.deterministic()

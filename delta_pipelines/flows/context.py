@@ -170,7 +170,11 @@ class UpdateContext:
         return identifier in self._overtaken
 
     def _is_outdated(self, spark: "SparkSession", planned: DatasetPlan) -> bool:
-        """True when a table is no longer defined as its plan found it."""
+        """True when a table is no longer as its plan found it.
+
+        Streams go on from where the table's checkpoint is, whoever moved it; what is computed anew
+        would put back the rows of the versions that this run's plan has seen.
+        """
         identifier = planned.identifier
         if planned.definition is None or identifier in self.begun:
             return False
@@ -178,7 +182,8 @@ class UpdateContext:
         if before is None or now is None:
             return before is not now
         same_table = before.table_id == now.table_id
-        return not same_table or before.definition != now.definition
+        moved = not planned.streams and before.version != now.version
+        return not same_table or moved or before.definition != now.definition
 
     def planned(self, identifier: Identifier) -> DatasetPlan:
         """The plan of one dataset.

@@ -1,10 +1,12 @@
 """Putting one micro-batch into its table, exactly once."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.setting_names import TXN_APPLICATION, TXN_NUMBER
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.transaction import begin
 from delta_pipelines.errors import DatasetError
@@ -19,6 +21,8 @@ from delta_pipelines.quality.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ def append_batch(
     check_epoch(transaction.base, table, mark)
     last = transaction.remembered(mark.application)
     if last is not None and last >= mark.number:
+        _pass_over(rows)
         return BatchResult(None, {})
     watch = Watch(rows, flow.declaration.expectations)
     transaction.append(watch.rows)
@@ -88,6 +93,19 @@ def append_batch(
     context.check_lease(table.identifier)
     commit = transaction.commit(user_metadata={**metadata, **told(expectations)})
     return BatchResult(commit.version, commit.metrics, expectations=expectations)
+
+
+def _pass_over(rows: "DataFrame") -> None:
+    """Compute a micro-batch that the table has already, and write nothing.
+
+    Spark keeps the state and the watermark of a stream only of what was computed, and since 4.1
+    fails where a batch's state was not (`STATE_STORE_COMMIT_VALIDATION_FAILED`).
+    """
+    try:
+        rows.write.format("noop").mode("overwrite").save()
+    except SPARK_FAILURES as error:
+        # Rows that need no state need not be there any more either; where they do, Spark tells.
+        log.debug("A micro-batch that the table has cannot be computed again: %s", error)
 
 
 def check_epoch(base: TableState | None, table: Table, mark: BatchMark) -> None:
@@ -142,6 +160,7 @@ def merge_batch(
     check_epoch(base, table, mark)
     last = transaction.remembered(mark.application)
     if base is None or (last is not None and last >= mark.number):
+        _pass_over(rows)
         return BatchResult(None, {})
     session.conf.set(TXN_APPLICATION, mark.application)
     session.conf.set(TXN_NUMBER, str(mark.number))

@@ -219,6 +219,7 @@ def _groupable(field: T.StructField) -> Column:
         # Such values cannot be grouped by. JSON would drop microseconds by default.
         options = {
             "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+            "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
             "ignoreNullFields": "false",
         }
         column = F.to_json(F.struct(column.alias("v")), options)

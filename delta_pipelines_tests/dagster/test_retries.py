@@ -1,6 +1,7 @@
 import dagster as dg
 import pytest
 
+from delta_pipelines.dagster import build_pipeline_definitions
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.log_files import local_table, newest_commit, rows_moved
 from delta_pipelines.errors import DatasetError
@@ -9,7 +10,7 @@ from delta_pipelines.identifiers import Identifier
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.planning.checkpoints import checkpoints_of, epoch_of
 from delta_pipelines.steps import Step, observing
-from delta_pipelines_tests.dagster.running import materialize
+from delta_pipelines_tests.dagster.running import Outcome, materialize
 from delta_pipelines_tests.pipelines import rows_of
 
 
@@ -60,6 +61,35 @@ def test_a_retried_op_neither_wipes_nor_resets_a_stream_twice(
     assert outcome["t"]["delta_pipelines/rows_written"] == 2
     doubled = 1 if wiped else 2
     assert rows_of(spark, f"{schema}.t") == sorted([(1,), (2,)] * doubled)
+
+
+def test_a_retried_job_with_a_config_of_its_own_does_not_wipe_a_stream_twice(
+    copying, schema, lake, instance, spark
+):
+    assert materialize(copying, lake, instance).success
+    failures = [DatasetError("a conflict.", transient=True)] * MAX_ATTEMPTS
+    seen = []
+
+    def conflict(step, dataset):
+        if step is Step.STREAM and dataset == f"{schema}.t" and failures:
+            seen.append(checkpoints_of(state_of(spark, schema).properties)["t"].id)
+            raise failures.pop()
+
+    definitions = build_pipeline_definitions(
+        copying,
+        spark=lake,
+        full_refresh_cron="0 3 * * 0",
+        retry_policy=dg.RetryPolicy(max_retries=1),
+    )
+    with observing(conflict):
+        # The config is the job's, so that of its run is empty.
+        job = definitions.resolve_job_def("copying_full_refresh")
+        outcome = Outcome(job.execute_in_process(instance=instance, raise_on_error=False), instance)
+    assert outcome.success
+    assert not failures
+    assert "by an earlier attempt of this run, so it goes on there: t." in outcome.log
+    assert {checkpoints_of(state_of(spark, schema).properties)["t"].id} == set(seen)
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
 
 
 def test_the_log_files_tell_moved_rows_from_other_commits(schema, spark):

@@ -621,6 +621,30 @@ def test_marks_of_batches_outlive_a_retention_of_marks(spark, schema, landing):
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
 
 
+def test_a_stateful_stream_goes_on_after_a_kill_before_spark_noted_its_batch(
+    spark, schema, landing
+):
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+
+    @pipeline.streaming_table(inputs={"new": landing})
+    def t(new):
+        timed = new.withColumn("at", F.timestamp_seconds("id"))
+        return timed.withWatermark("at", "1 day").dropDuplicates(["id", "at"])
+
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+    run_well(pipeline, spark)
+    [commits] = checkpoints(pipeline, spark, schema).glob("t/*/commits")
+    last = max(int(file.name) for file in commits.iterdir() if file.name.isdecimal())
+    for file in commits.glob(f"*{last}*"):
+        file.unlink()
+    append(spark, landing, (3, "twice"), (4, "d"))
+    run_well(pipeline, spark)
+    found = spark.table(f"{schema}.t").select("id", "name").collect()
+    assert sorted(map(tuple, found)) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+
+
 def checkpoints(pipeline: dp.Pipeline, spark: SparkSession, schema: str) -> Path:
     storage = Path(pipeline.plan(spark).storage.removeprefix("file:"))
     return storage / "_checkpoints" / f"{schema}.t"

@@ -338,3 +338,16 @@ def test_values_that_have_no_date_in_python_are_no_failure(spark, sorted_table):
 
     merge_into(spark, path, far(), "t.k = s.k").when_not_matched_insert_all().execute()
     assert spark.read.format("delta").load(path).where("n = -1").count() == 1
+
+
+def test_a_char_column_is_padded_as_it_is_read_and_not_in_its_statistics(spark, tmp_path):
+    path = tmp_path / "t"
+    spark.sql(f"CREATE TABLE delta.`{path}` (c CHAR(5), n INT) USING delta PARTITIONED BY (c)")
+    rows = spark.range(12).selectExpr("concat('k', id) AS c", "CAST(id AS INT) AS n")
+    rows.write.format("delta").mode("append").save(str(path))
+    source = spark.createDataFrame([("k3", 99)], "c STRING, n INT")
+    merge = merge_into(spark, str(path), source, "t.c = rpad(s.c, 5, ' ')", executor="native")
+    merge = merge.when_matched_update(set={"n": "s.n"}).when_not_matched_insert_all()
+    result = merge.execute()
+    assert result.metrics["numTargetRowsUpdated"] == 1
+    assert result.metrics["numTargetRowsInserted"] == 0

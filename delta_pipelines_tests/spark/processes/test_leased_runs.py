@@ -21,6 +21,7 @@ from delta_pipelines_tests.pipelines import (
     once_at,
     rows_of,
     run_one,
+    run_well,
     scratch,
     seen,
 )
@@ -214,6 +215,26 @@ def test_a_run_that_was_overtaken_merges_no_older_rows(spark, schema) -> None:
     [result] = found
     assert (result.error, result.status) == (None, "unchanged")
     assert result.reason == "another run refreshed it from later versions of its inputs"
+    assert rows_of(spark, f"{schema}.t") == [(1, "new")]
+
+
+@pytest.mark.parametrize("kind", ["upsert", "materialized_view"])
+def test_a_run_that_was_overtaken_without_waiting_brings_no_older_rows_back(
+    spark, schema, kind
+) -> None:
+    spark.sql(f"CREATE TABLE {schema}.feed USING delta AS SELECT 1 AS id, 'old' AS v")
+    pipeline = scratch(schema)
+    pipeline.source(f"{schema}.feed")
+    keys = {"keys": ["id"]} if kind == "upsert" else {}
+    getattr(pipeline, kind)("t", "SELECT * FROM feed", **keys)
+    run_well(pipeline, spark)
+    spark.sql(f"UPDATE {schema}.feed SET v = 'middle'")
+    plan = pipeline.plan(spark)
+    spark.sql(f"UPDATE {schema}.feed SET v = 'new'")
+    run_well(pipeline, spark)  # the other run: it has come and gone
+    spark.sql(f"UPDATE {schema}.feed SET v = 'newest'")
+    [result] = Execution(plan, spark, run_id="late").results()
+    assert (result.error, result.status) == (None, "unchanged")
     assert rows_of(spark, f"{schema}.t") == [(1, "new")]
 
 
