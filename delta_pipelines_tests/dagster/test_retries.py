@@ -1,3 +1,5 @@
+from contextlib import contextmanager
+
 import dagster as dg
 import pytest
 
@@ -32,12 +34,9 @@ def state_of(spark, schema):
     return load_table(spark, Identifier(None, schema, "t"))
 
 
-@pytest.mark.parametrize("config", [{"full_refresh": ["t"]}, {"reset_checkpoints": ["t"]}])
-def test_a_retried_op_neither_wipes_nor_resets_a_stream_twice(
-    copying, schema, lake, instance, spark, config
-):
-    assert materialize(copying, lake, instance).success
-    before = state_of(spark, schema)
+@contextmanager
+def first_attempt_failing(spark, schema):
+    """The stream of `t` fails in all of an op's first attempt; gives the checkpoints it had."""
     failures = [DatasetError("a conflict.", transient=True)] * MAX_ATTEMPTS
     seen = []
 
@@ -47,11 +46,21 @@ def test_a_retried_op_neither_wipes_nor_resets_a_stream_twice(
             raise failures.pop()
 
     with observing(conflict):
+        yield seen
+    assert not failures
+
+
+@pytest.mark.parametrize("config", [{"full_refresh": ["t"]}, {"reset_checkpoints": ["t"]}])
+def test_a_retried_op_neither_wipes_nor_resets_a_stream_twice(
+    copying, schema, lake, instance, spark, config
+):
+    assert materialize(copying, lake, instance).success
+    before = state_of(spark, schema)
+    with first_attempt_failing(spark, schema) as seen:
         outcome = materialize(
             copying, lake, instance, config=config, retry_policy=dg.RetryPolicy(max_retries=1)
         )
     assert outcome.success
-    assert not failures
     assert "by an earlier attempt of this run, so it goes on there: t." in outcome.log
     after = state_of(spark, schema)
     wiped = "full_refresh" in config
@@ -67,26 +76,17 @@ def test_a_retried_job_with_a_config_of_its_own_does_not_wipe_a_stream_twice(
     copying, schema, lake, instance, spark
 ):
     assert materialize(copying, lake, instance).success
-    failures = [DatasetError("a conflict.", transient=True)] * MAX_ATTEMPTS
-    seen = []
-
-    def conflict(step, dataset):
-        if step is Step.STREAM and dataset == f"{schema}.t" and failures:
-            seen.append(checkpoints_of(state_of(spark, schema).properties)["t"].id)
-            raise failures.pop()
-
     definitions = build_pipeline_definitions(
         copying,
         spark=lake,
         full_refresh_cron="0 3 * * 0",
         retry_policy=dg.RetryPolicy(max_retries=1),
     )
-    with observing(conflict):
+    with first_attempt_failing(spark, schema) as seen:
         # The config is the job's, so that of its run is empty.
         job = definitions.resolve_job_def("copying_full_refresh")
         outcome = Outcome(job.execute_in_process(instance=instance, raise_on_error=False), instance)
     assert outcome.success
-    assert not failures
     assert "by an earlier attempt of this run, so it goes on there: t." in outcome.log
     assert {checkpoints_of(state_of(spark, schema).properties)["t"].id} == set(seen)
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
