@@ -90,7 +90,7 @@ def build_pipeline_definitions(
     )
     sensors = []
     if refresh_on_source_change:
-        sensors = [build_source_sensor(specs, jobs.refresh, resource_key=resource_key)]
+        sensors = [build_source_sensor(specs, jobs.refresh, warehouse=spark.warehouse)]
     return dg.Definitions(
         assets=[pipeline_assets, *(sources if observe_sources else ())],
         jobs=[jobs.refresh, jobs.full_refresh, maintenance],

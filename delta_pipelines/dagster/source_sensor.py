@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 import dagster as dg
 
-from delta_pipelines.dagster.resource import DeltaPipelineResource
 from delta_pipelines.dagster.source_position import SourcePosition, look_at
 from delta_pipelines.dagster.specs import PipelineSpecs
 from delta_pipelines.errors import DeclarationError
@@ -22,7 +21,7 @@ def build_source_sensor(
     specs: PipelineSpecs,
     job: "dg.UnresolvedAssetJobDefinition",
     *,
-    resource_key: str,
+    warehouse: str | None,
     minimum_interval_seconds: int = 30,
 ) -> dg.SensorDefinition:
     """Make the sensor `<pipeline>_source_sensor`, which is off until somebody turns it on.
@@ -37,7 +36,8 @@ def build_source_sensor(
     Args:
         specs: The pipeline's assets and sources.
         job: The job whose assets are refreshed.
-        resource_key: Key of the `DeltaPipelineResource`.
+        warehouse: Folder of the tables that nobody gave another place, or the variable that names
+            it. Not the resource: a tick would make whatever that needs, a Spark session among it.
         minimum_interval_seconds: Seconds between two ticks, at least.
 
     Raises:
@@ -52,12 +52,12 @@ def build_source_sensor(
         )
 
     def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        resource: DeltaPipelineResource = getattr(context.resources, resource_key)
+        folder = warehouse.get_value() if isinstance(warehouse, dg.EnvVar) else warehouse
         before = read_cursor(context.cursor)
         now, moved, unknown = dict(before), [], []
         for spec in specs.sources:
             identifier = binding.identifiers[spec.key]
-            sight = look_at(context.instance, spec.key, identifier, resource.warehouse)
+            sight = look_at(context.instance, spec.key, identifier, folder)
             if sight.position is None:
                 unknown.append(str(identifier))
                 continue
@@ -85,7 +85,6 @@ def build_source_sensor(
         job=job,
         minimum_interval_seconds=minimum_interval_seconds,
         description=f"Refreshes what reads a source of pipeline {name} when its rows have moved.",
-        required_resource_keys={resource_key},
         default_status=dg.DefaultSensorStatus.STOPPED,
     )
 

@@ -28,11 +28,11 @@ def instance():
 
 @pytest.fixture
 def tick(tmp_path, instance):
-    definitions = build_pipeline_definitions(
-        sales(),
-        spark=DeltaPipelineResource(warehouse=str(tmp_path)),
-        refresh_on_source_change=True,
-    )
+    return ticking(instance, DeltaPipelineResource(warehouse=str(tmp_path)))
+
+
+def ticking(instance, lake):
+    definitions = build_pipeline_definitions(sales(), spark=lake, refresh_on_source_change=True)
     sensor = definitions.resolve_sensor_def("sales_source_sensor")
     cursors = [None]
 
@@ -41,7 +41,8 @@ def tick(tmp_path, instance):
             instance=instance,
             cursor=cursors[-1],
             definitions=definitions,
-            resources=definitions.resources,
+            # The daemon makes these and no others.
+            resources={key: definitions.resources[key] for key in sensor.required_resource_keys},
         ) as context:
             result = sensor.evaluate_tick(context)
         cursors.append(result.cursor)
@@ -49,6 +50,25 @@ def tick(tmp_path, instance):
 
     evaluate.sensor = sensor
     return evaluate
+
+
+@dg.resource
+def session_that_must_not_start(_):
+    raise AssertionError("a tick started a session")
+
+
+def test_a_tick_makes_no_session_of_a_pyspark_resource(tmp_path, instance):
+    lake = DeltaPipelineResource(warehouse=str(tmp_path), pyspark=session_that_must_not_start)
+    commit(tmp_path / "landing.db" / "stock", 0)
+    assert selected(ticking(instance, lake)()) == [["stocked"]]
+
+
+def test_the_warehouse_may_be_named_by_a_variable(tmp_path, instance, monkeypatch):
+    lake = DeltaPipelineResource(warehouse=dg.EnvVar("SALES_LAKE"))
+    tick = ticking(instance, lake)
+    monkeypatch.setenv("SALES_LAKE", str(tmp_path))
+    commit(tmp_path / "landing.db" / "stock", 0)
+    assert selected(tick()) == [["stocked"]]
 
 
 def commit(table, version, operation="WRITE"):
