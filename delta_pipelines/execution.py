@@ -20,7 +20,7 @@ from delta_pipelines.flows.lease_record import LEASE_TIMEOUT
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import DatasetResult, DatasetResults, RunResult
 from delta_pipelines.flows.retrying import retrying
-from delta_pipelines.flows.unchanged import leave_as_planned
+from delta_pipelines.flows.unchanged import leave_as_planned, leave_to_later
 from delta_pipelines.flows.waiting import Waiting
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.identifiers import Identifier
@@ -213,7 +213,12 @@ class Execution:
             timeout=self._lease_timeout,
             cancelled=self._context.cancelled.is_set,
         ) as lease:
-            return self._refresh(self._context.leased(self._spark, planned, lease))
+            if self._context.leased(self._spark, planned, lease):
+                left = leave_to_later(self._spark, planned, self._context)
+                if left is not None:
+                    return left
+                self._context.plan_anew(self._spark, planned.identifier)
+            return self._refresh(self._context.planned(planned.identifier))
 
     def _refresh(self, planned: DatasetPlan) -> Outcome:
         dataset = self._plan.graph[planned.identifier]

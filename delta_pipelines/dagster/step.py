@@ -20,6 +20,7 @@ from delta_pipelines.dagster.metadata import (
 from delta_pipelines.dagster.report import failure, result_line, results_table, summary
 from delta_pipelines.dagster.specs import PipelineBinding, binding_of, names_of
 from delta_pipelines.dagster.work import stored_checkpoints, work_of
+from delta_pipelines.execution import Execution
 from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.planning.lineage import ColumnLineage
@@ -83,15 +84,16 @@ def run_step(
     plan = make_plan(binding.pipeline, spark, selection, request.force, lineage=True)
     context.log.info(str(plan))
     results: list[DatasetResult] = []
-    stream = binding.pipeline.stream(
+    execution = Execution(
         plan,
         spark,
         run_id=context.run.run_id,
         force=request.force,
         max_concurrency=max_concurrency,
         lease_timeout=lease_timeout,
+        just_planned=True,
     )
-    with closing(stream) as running:
+    with closing(execution.results()) as running:
         for result in running:
             results.append(result)
             _log(context, result)

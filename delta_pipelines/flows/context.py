@@ -134,16 +134,13 @@ class UpdateContext:
         """What was found of streams' rows that are written, over all attempts of a dataset."""
         self._anew: dict[Identifier, DatasetPlan] = {}
         self._leases: dict[Identifier, Lease] = {}
-        self._overtaken: set[Identifier] = set()
         self._definitions: dict[tuple[Identifier, str], str] = {}
 
-    def leased(
-        self, spark: "SparkSession", planned: DatasetPlan, lease: Lease | None
-    ) -> DatasetPlan:
-        """Note that a dataset's lease is held; plan anew what another run changed since the plan.
+    def leased(self, spark: "SparkSession", planned: DatasetPlan, lease: Lease | None) -> bool:
+        """Note that a dataset's lease is held, and say whether another run overtook this one.
 
         From here on only this run works on the table, so whatever is different now happened before
-        its turn came; a run that began a moment later would have planned with it.
+        its turn came.
 
         Args:
             spark: The session that planned.
@@ -151,23 +148,39 @@ class UpdateContext:
             lease: Its lease; None over Spark Connect.
 
         Returns:
+            True when another run had, or changed, the dataset since this run was planned.
+        """
+        if lease is None:
+            return False
+        self._leases[planned.identifier] = lease
+        return lease.waited or self._is_outdated(spark, planned)
+
+    def plan_anew(
+        self, spark: "SparkSession", identifier: Identifier, *, is_full_refresh: bool | None = None
+    ) -> DatasetPlan:
+        """Plan a dataset again: over the table as it is now, and the inputs as this run reads them.
+
+        Args:
+            spark: The session that planned.
+            identifier: The dataset.
+            is_full_refresh: Whether a full refresh is asked for; as in the run's plan by default.
+
+        Returns:
             The plan to carry out.
 
         Raises:
             PipelineError: The dataset cannot be planned any more.
         """
-        if lease is None:
-            return planned
-        self._leases[planned.identifier] = lease
-        if lease.waited or self._is_outdated(spark, planned):
-            self._overtaken.add(planned.identifier)
-            self._anew[planned.identifier] = plan_anew(self.plan, spark, planned.identifier)
-            self._refreshed.pop(planned.identifier, None)  # was said of the plan before
-        return self.planned(planned.identifier)
-
-    def was_overtaken(self, identifier: Identifier) -> bool:
-        """True when another run had, or changed, a dataset since this run was planned."""
-        return identifier in self._overtaken
+        graph = self.plan.graph
+        flows = [f for f in graph.flows if f.target == identifier]
+        # A stream reads its source's latest version, whichever the plan has seen.
+        streams = {i for flow in flows for i in stream_inputs(graph, flow)}
+        behind = tables_behind(graph, identifier) - streams - {identifier}
+        read = {i: state for i in behind if (state := self.versions.version(i)) is not None}
+        anew = plan_anew(self.plan, spark, identifier, read=read, is_full_refresh=is_full_refresh)
+        self._anew[identifier] = anew
+        self._refreshed.pop(identifier, None)  # was said of the plan before
+        return self.planned(identifier)
 
     def _is_outdated(self, spark: "SparkSession", planned: DatasetPlan) -> bool:
         """True when a table is no longer as its plan found it.
@@ -218,10 +231,8 @@ class UpdateContext:
         is_planned = is_full_refresh == (identifier in self.plan.full)
         if is_planned or self._latest(identifier).action == "create":
             return is_full_refresh
-        anew = plan_anew(self.plan, spark, identifier, is_full_refresh=is_full_refresh)
-        self._anew[identifier] = anew
-        self._refreshed.pop(identifier, None)
-        return self.planned(identifier).action == "full_refresh"
+        anew = self.plan_anew(spark, identifier, is_full_refresh=is_full_refresh)
+        return anew.action == "full_refresh"
 
     def refreshes(self, identifier: Identifier, why: str) -> None:
         """Note why a dataset is refreshed, as it turned out; `planned` then says so."""

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.loading import load_table
+from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.loading import load_table, read_pinned
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.stream_ends import are_at_their_end, left_out_files
 from delta_pipelines.delta.streams import (
@@ -38,6 +39,7 @@ from delta_pipelines.planning.checkpoints import (
 )
 from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.flow_definition import fits, flow_definition
+from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.starting_anew import from_the_beginning, outdated_reason
 from delta_pipelines.planning.stream_plans import NOTHING_NEW
@@ -142,17 +144,33 @@ class StreamRun:
             **replaced_property(base, self._checkpoints, int(time.time() * 1000)),
         }
         if decision.create or decision.wipe or decision.alter or current != self._checkpoints:
-            transaction.define(dataclasses.replace(planned, properties=properties))
+            definition = dataclasses.replace(planned, properties=properties)
             if decision.wipe:
+                transaction.define(definition)
                 transaction.clear()
+            else:
+                self._alter(transaction, definition)
         commit = self._commit(transaction)
         if commit.changed:
             self._version = commit.version
         self._note_begun(transaction, commit)
         return commit
 
+    def _alter(self, transaction: Transaction, definition: TableDefinition) -> None:
+        """Stage a definition, and the rows of an upsert anew where a wider type asks for it.
+
+        An upsert's table is not read as a stream of appended rows, so nobody gets them twice; of a
+        streaming table the plan has refused it.
+        """
+        base = transaction.base
+        transaction.define(definition)
+        if base is None or base.files == 0 or self._table.declaration.upsert is None:
+            return
+        if needs_rewrite(base.schema, definition.schema):
+            transaction.replace(read_pinned(self._spark, base))
+
     def _commit(self, transaction: Transaction) -> Commit:
-        """Commit what changes the table and writes no rows."""
+        """Commit what changes the table and gives it no new rows."""
         metadata = self._context.table_metadata(self._table)
         self._context.check_lease(self._table.identifier)
         return transaction.commit(user_metadata=metadata)
@@ -277,7 +295,7 @@ class StreamRun:
             is_full_refresh=False,
             pipeline=self._context.plan.pipeline,
         )
-        transaction.define(definition)
+        self._alter(transaction, definition)
         commit = self._commit(transaction)
         self._schema = definition.schema
         self._note_begun(transaction, commit)

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import load_table
+from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.outcome import Outcome
@@ -12,7 +14,7 @@ from delta_pipelines.graph.graph import Table
 from delta_pipelines.merge.native import ChangedRows
 from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.plan import DatasetPlan
-from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
+from delta_pipelines.planning.skipping import DECIDED, Verdict, judge, judge_overtaken
 from delta_pipelines.planning.tracing import last_write
 
 if TYPE_CHECKING:
@@ -94,13 +96,46 @@ def leave_unchanged(
             now,
             changes=(planned.changes or ("its layout",)) if decision.alter else (),
             force=context.force,
-            overtaken=context.was_overtaken(table.identifier),
         )
     if not verdict.unchanged:
         context.refreshes(table.identifier, verdict.reason)
         return None
     context.versions.wrote(base)
     return _unchanged(session, table.kind, base, verdict.reason)
+
+
+def leave_to_later(
+    spark: "SparkSession", planned: DatasetPlan, context: UpdateContext
+) -> Outcome | None:
+    """Leave a table to the run that overtook this one and read later versions of its inputs.
+
+    Args:
+        spark: The session.
+        planned: The table's plan, made before that other run.
+        context: The update; it holds the table's lease.
+
+    Returns:
+        None when it is to be planned anew and refreshed.
+
+    Raises:
+        PipelineError: Its query can no longer be analysed over the versions that this run reads.
+    """
+    dataset = context.plan.graph[planned.identifier]
+    if not isinstance(dataset, Table) or dataset.kind not in DECIDED or planned.streams:
+        return None
+    base = load_table(spark, planned.identifier)
+    if context.force or planned.action == "full_refresh" or base is None or not base.registered:
+        return None
+    flow = context.plan.graph.flow(planned.identifier)
+    session = context.session(spark, flow)
+    with active(session), explained(planned.name):
+        context.rows(session, flow, as_planned=False)
+        now = context.dependencies(flow)
+        verdict = judge_overtaken(last_write(session, base, context.plan.pipeline), now)
+        if verdict is None:
+            return None
+        context.versions.wrote(base)
+        return _unchanged(session, dataset.kind, base, verdict.reason)
 
 
 def _unchanged(spark: "SparkSession", kind: str, state: TableState, reason: str) -> Outcome:

@@ -1,7 +1,7 @@
 """Makes a plan: analyses every selected query and compares it with what exists; writes nothing."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -97,17 +97,19 @@ def plan_anew(
     spark: "SparkSession",
     identifier: Identifier,
     *,
+    read: Mapping[Identifier, TableState] | None = None,
     is_full_refresh: bool | None = None,
 ) -> DatasetPlan:
     """Plan one dataset again, when another run may have changed its table since.
 
-    Only that table and those that it reads are loaded again. Where the others are is known: no run
-    moves a table, and that is all that is asked of them.
+    Only that table is loaded again, and those that it reads and `read` does not tell. Where the
+    others are is known: no run moves a table, and that is all that is asked of them.
 
     Args:
         plan: What the run carries out.
         spark: The session.
         identifier: The dataset.
+        read: Tables at the versions that the run reads.
         is_full_refresh: Whether a full refresh is asked for; as in the run's plan by default.
     """
     dataset = plan.graph[identifier]
@@ -116,9 +118,9 @@ def plan_anew(
     if is_full_refresh is not None:
         chosen = replace(chosen, full=chosen.full | one if is_full_refresh else chosen.full - one)
     alone = replace(plan, chosen=chosen)
-    read = [plan.graph[i] for i in sorted(tables_behind(plan.graph, identifier), key=str)]
-    near = read if isinstance(dataset, View) else [dataset, *read]
-    planner = _Planner(alone, spark, Tables(spark, plan.locations))
+    behind = [plan.graph[i] for i in sorted(tables_behind(plan.graph, identifier), key=str)]
+    near = behind if isinstance(dataset, View) else [dataset, *behind]
+    planner = _Planner(alone, spark, Tables(spark, plan.locations, read))
     return planner.plan(near).datasets[0]
 
 

@@ -28,7 +28,6 @@ def judge(
     *,
     changes: Sequence[str] = (),
     force: bool = False,
-    overtaken: bool = False,
 ) -> Verdict:
     """Decide whether a table that exists is to be refreshed.
 
@@ -37,8 +36,6 @@ def judge(
         now: What its rows would depend on; None when that cannot be told.
         changes: What a refresh would change besides rows.
         force: True when the user wants a refresh in any case.
-        overtaken: True when another run refreshed it since this run was planned: rows of older
-            versions than that one read are not to come back.
 
     Example:
         >>> same = Dependencies("0123456789abcdef")
@@ -61,19 +58,36 @@ def judge(
     difference = _difference(before, now)
     if difference is None:
         return Verdict(True, f"nothing changed since version {last.version}")
-    if overtaken and _is_older(now, before):
-        return Verdict(True, "another run refreshed it from later versions of its inputs")
     return Verdict(False, difference)
 
 
-def _is_older(now: Dependencies, before: Dependencies) -> bool:
-    """True when all that differs are versions of tables, of which none is newer now."""
+def judge_overtaken(last: LastWrite, now: Dependencies | None) -> Verdict | None:
+    """Decide whether a table is left to a run that refreshed it since this run was planned.
+
+    Rows of older versions than that run read are not to come back, nor columns that it gave the
+    table because they are new in an input. What differs may so be the versions of tables, of which
+    none is newer now, and the query's plan, which shows the columns of those versions.
+
+    Args:
+        last: The commit that last changed its rows.
+        now: What its rows would depend on; None when that cannot be told.
+
+    Returns:
+        None when this run has something to add.
+    """
+    before = last.dependencies
+    if not last.ours or before is None or now is None or now.without_version:
+        return None
     if now.tables.keys() != before.tables.keys():
-        return False
-    if _difference(before, replace(now, tables=before.tables)) is not None:
-        return False
+        return None
+    if _difference(before, replace(now, tables=before.tables, plan=before.plan)) is not None:
+        return None
     pairs = [(read, before.tables[name]) for name, read in now.tables.items()]
-    return all(n.table_id == b.table_id and n.version <= b.version for n, b in pairs)
+    if any(n.table_id != b.table_id or n.version > b.version for n, b in pairs):
+        return None
+    if not any(n.version < b.version for n, b in pairs):
+        return None
+    return Verdict(True, "another run refreshed it from later versions of its inputs")
 
 
 def _difference(before: Dependencies, now: Dependencies) -> str | None:

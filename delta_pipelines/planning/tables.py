@@ -24,14 +24,18 @@ class Tables:
         spark: The session.
         seen: Where tables were when somebody looked last; by their name. Only by that they are
             recognised: what they are is loaded when it is asked for.
+        states: Tables that are to be read as somebody else has seen them.
     """
 
     def __init__(
-        self, spark: "SparkSession", seen: "Mapping[Identifier, str] | None" = None
+        self,
+        spark: "SparkSession",
+        seen: "Mapping[Identifier, str] | None" = None,
+        states: "Mapping[Identifier, TableState] | None" = None,
     ) -> None:
         self._spark = spark
         self._seen = dict(seen or {})
-        self._states: dict[Identifier, TableState | None] = {}
+        self._states: dict[Identifier, TableState | None] = dict(states or {})
         self._planned: dict[Identifier, StructType] = {}
         self._schemas: dict[str, bool] = {}
 

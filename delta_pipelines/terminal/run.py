@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from delta_pipelines.execution import Execution
 from delta_pipelines.flows.lease_record import LEASE_TIMEOUT
 from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.pipeline import Pipeline
@@ -55,8 +56,8 @@ def run_in_terminal(
         force=force,
     )
     console.print(plan_text(plan), soft_wrap=True)
-    stream = pipeline.stream(plan, spark, force=force, lease_timeout=lease_timeout)
-    results = _results(stream, plan, console)
+    execution = Execution(plan, spark, force=force, lease_timeout=lease_timeout, just_planned=True)
+    results = _results(execution.results(), plan, console)
     console.print(results_table(results))
     for remark in remarks(results):
         console.print(remark, style="dim", markup=False, highlight=False, soft_wrap=True)

@@ -12,7 +12,7 @@ import pytest
 import delta_pipelines as dp
 from delta_pipelines.fingerprint import definition_hash
 from delta_pipelines.planning.dependencies import Dependencies, LastWrite, TableVersion
-from delta_pipelines.planning.skipping import judge
+from delta_pipelines.planning.skipping import judge, judge_overtaken
 from delta_pipelines.planning.tracing import tables_behind, views_between
 
 BASE = Dependencies(
@@ -90,13 +90,19 @@ def test_what_else_makes_a_refresh(last, options, why) -> None:
         ({"tables": {"s.a": TableVersion("other", 2)}}, False),
         ({"tables": {"s.a": TableVersion("id", 2), "s.b": TableVersion("id", 1)}}, False),
         ({"tables": {"s.a": TableVersion("id", 2)}, "definition": "e"}, False),
+        ({"tables": {"s.a": TableVersion("id", 2)}, "plan": "of fewer columns"}, True),
+        ({"plan": "of fewer columns"}, False),
+        ({"tables": {"s.a": TableVersion("id", 2)}, "without_version": ("now() moves",)}, False),
+        ({}, False),
     ],
 )
 def test_a_run_that_was_overtaken_brings_no_older_rows_back(now, unchanged) -> None:
     read = replace(BASE, **now)
-    assert judge(LAST, read, overtaken=True).unchanged is unchanged
-    assert not judge(LAST, read).unchanged  # a table put back from a backup has an older version
-    assert not judge(LAST, read, overtaken=True, force=True).unchanged
+    assert (judge_overtaken(LAST, read) is not None) is unchanged
+    # Otherwise it is a table put back from a backup that has an older version.
+    assert judge(LAST, read).unchanged is (read == BASE)
+    assert judge_overtaken(replace(LAST, ours=False), read) is None
+    assert judge_overtaken(replace(LAST, dependencies=None), read) is None
 
 
 def test_dependencies_survive_a_commit_and_other_formats_do_not() -> None:

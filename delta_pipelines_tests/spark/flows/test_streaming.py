@@ -420,6 +420,58 @@ def test_a_streaming_upsert_goes_on_after_a_conflict(spark, schema, landing, ful
     assert rows_of(spark, f"{schema}.t") == [(1, "a", 1), (2, "b", 1), (3, "c", 1)]
 
 
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_an_upsert_of_a_stream_takes_a_wider_type(spark, schema, landing, feed):
+    """Its rows are written anew in the commit that changes the column, keys among them."""
+
+    def merging(id_type: str) -> dp.Pipeline:
+        pipeline = scratch(schema)
+        pipeline.source(landing)
+        properties = {"delta.enableChangeDataFeed": feed}
+
+        @pipeline.upsert(
+            keys=["id"], inputs={"new": dp.Stream(landing)}, table_properties=properties
+        )
+        def t(new):
+            return new.select(F.col("id").cast(id_type), "name")
+
+        return pipeline
+
+    run_well(merging("int"), spark)
+    append(spark, landing, (2, "z"), (3, "c"))
+    pipeline = merging("bigint")
+    [change] = pipeline.plan(spark).datasets["t"].schema_changes
+    assert (change.kind, str(change)) == ("type", "~ id type: int -> bigint")
+    before = version_of(spark, f"{schema}.t")
+    result = run_well(pipeline, spark).results["t"]
+    assert (result.attempts, result.metrics["numTargetRowsInserted"]) == (1, 1)
+    assert spark.table(f"{schema}.t").schema["id"].dataType.simpleString() == "bigint"
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "z"), (3, "c")]
+    assert version_of(spark, f"{schema}.t") == before + 2
+    assert run_well(pipeline, spark).results["t"].status == "unchanged"
+
+
+def test_a_type_that_gets_wider_between_plan_and_stream_is_followed(spark, schema, landing):
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+    id_type = ["int"]
+
+    @pipeline.upsert(keys=["id"], inputs={"new": dp.Stream(landing)})
+    def t(new):
+        return new.select(F.col("id").cast(id_type[0]), "name")
+
+    run_well(pipeline, spark)
+    append(spark, landing, (2, "z"), (3, "c"))
+
+    def widen() -> None:
+        id_type[0] = "bigint"
+
+    with once_at(Step.ANALYSE, f"{schema}.t", widen):
+        run_well(pipeline, spark)
+    assert spark.table(f"{schema}.t").schema["id"].dataType.simpleString() == "bigint"
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "z"), (3, "c")]
+
+
 def test_a_merged_batch_is_not_merged_again_after_a_crash(spark, schema, landing, monkeypatch):
     pipeline = upserting(schema, landing)
     run_well(pipeline, spark)

@@ -238,6 +238,37 @@ def test_a_run_that_was_overtaken_without_waiting_brings_no_older_rows_back(
     assert rows_of(spark, f"{schema}.t") == [(1, "new")]
 
 
+@pytest.mark.parametrize("kind", ["upsert", "materialized_view"])
+def test_a_column_that_an_input_got_meanwhile_fails_no_run_planned_before(
+    spark, schema, kind
+) -> None:
+    """What is planned anew is planned over what this run reads; the other run's columns stay."""
+    spark.sql(f"CREATE TABLE {schema}.feed USING delta AS SELECT 1 AS id, 'old' AS v")
+    pipeline = scratch(schema)
+    pipeline.source(f"{schema}.feed")
+    keys = {"keys": ["id"]} if kind == "upsert" else {}
+    getattr(pipeline, kind)("t", "SELECT * FROM feed", **keys)
+    first, second = pipeline.plan(spark), pipeline.plan(spark)
+    wide = f"INSERT INTO {schema}.feed SELECT 2 AS id, 'new' AS v, 2 AS n"
+    spark.sql(f"ALTER TABLE {schema}.feed ADD COLUMN n INT")
+    spark.sql(wide)
+    # The table is made by a run that saw the old feed too: there is nothing later to leave it to.
+    [made] = Execution(first, spark, run_id="first").results()
+    assert (made.error, made.status) == (None, "completed")
+    [again] = Execution(second, spark, run_id="second").results()
+    assert (again.error, again.status) == (None, "unchanged")
+    assert rows_of(spark, f"{schema}.t") == [(1, "old")]
+    late = pipeline.plan(spark)
+    assert late.datasets["t"].schema_changes
+    spark.sql(f"INSERT INTO {schema}.feed SELECT 3 AS id, 'newest' AS v, 3 AS n")
+    run_well(pipeline, spark)
+    [left] = Execution(late, spark, run_id="late").results()
+    assert (left.error, left.status) == (None, "unchanged")
+    assert left.reason == "another run refreshed it from later versions of its inputs"
+    three = [(1, "old", None), (2, "new", 2), (3, "newest", 3)]
+    assert rows_of(spark, f"{schema}.t") == three
+
+
 def test_an_interrupted_run_stops_waiting_and_lets_its_own_leases_go(spark, schema) -> None:
     pipeline = scratch(schema)
     mirror(pipeline, "a", Feed("id INT", (1,)))
