@@ -65,6 +65,34 @@ def matches_lost(target: str) -> RunAgainError:
     )
 
 
+def check_written(written: int | None, due: int, target: str) -> None:
+    """Hold what was written against what was found before, ahead of the commit.
+
+    Only what loses rows silently comes between: `spark.sql.files.ignoreCorruptFiles`, or
+    `ignoreMissingFiles`, over a file that could be read a moment ago. Delta's own MERGE has a check
+    of the kind with this error class (`validateNumRecords`), coarser because it knows less.
+
+    Args:
+        written: Rows in the new data files; None when they have no statistics.
+        due: Rows updated, inserted and copied.
+        target: Name for messages.
+
+    Raises:
+        MergeError: They differ.
+
+    Example:
+        >>> check_written(3, 3, "air.airports")
+    """
+    if written is not None and written != due:
+        raise MergeError(
+            f"[DELTA_NUM_RECORDS_MISMATCH] Failed to validate the number of records in MERGE: "
+            f"{due} rows were to be written and {written} were. A data file could not be read a "
+            f"second time, as with the setting spark.sql.files.ignoreCorruptFiles; nothing was "
+            f"committed.",
+            dataset=target,
+        )
+
+
 class AmbiguousMatchError(MergeError):
     """Several source rows match one target row."""
 

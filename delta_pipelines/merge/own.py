@@ -31,7 +31,7 @@ from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.identifiers import quoted
 from delta_pipelines.merge.equality import unchanged_values
-from delta_pipelines.merge.failures import matches_lost, schema_moved
+from delta_pipelines.merge.failures import check_written, matches_lost, schema_moved
 from delta_pipelines.merge.injection import FEWEST_FILES, KnownKeys
 from delta_pipelines.merge.matches import (
     FEED,
@@ -202,8 +202,7 @@ class OwnMerge:
             )
 
     def _write(self, candidates: Files, matches: Matches, count: int) -> ChangedRows:
-        changed = {"update": 0, "delete": 0}
-        matched = {"update": 0, "delete": 0}
+        changed, matched = ({"update": 0, "delete": 0} for _ in range(2))
         for number, rows in matches.by_clause.items():
             changed[self._acting[number].action] += rows
             if number < len(self._matched):
@@ -235,11 +234,11 @@ class OwnMerge:
                 new = repeated(new, F.array(F.lit(None), F.lit("insert")))
                 new = new.withColumnRenamed(KIND, FEED)
             parts += [new] if inserted or at_once else []
-        told = changed["delete"] if self._feeds else 0
-        if changed["update"] + copied + inserted + told:
+        due = changed["update"] + copied + inserted
+        if due or (self._feeds and changed["delete"]):
             self._step(Step.WRITE)
             union = partial(DataFrame.unionByName, allowMissingColumns=self._feeds)
-            self._txn.write(self._laid_out(reduce(union, parts)))
+            check_written(self._txn.write(self._laid_out(reduce(union, parts))), due, self._target)
         self._txn.metrics |= row_metrics(changed, matched, inserted, copied)
         return ChangedRows(changed["update"], changed["delete"], inserted)
 

@@ -203,7 +203,8 @@ def test_a_run_waits_for_other_runs_as_long_as_it_is_told(
     made = Plan("sales", graph, NamedSequence([]))
     monkeypatch.setattr("delta_pipelines.session.get_session", lambda *_, **__: object())
     monkeypatch.setattr(Pipeline, "plan", lambda *_, **__: made)
-    monkeypatch.setattr(Pipeline, "stream", called.instead(result for result in ()))
+    execution = SimpleNamespace(results=lambda: (result for result in ()))
+    monkeypatch.setattr("delta_pipelines.terminal.run.Execution", called.instead(execution))
     result = invoke("run", "scratch_sales.py:sales", "--force", *given)
     assert result.exit_code == 0, result.output
     assert (called["force"], called["lease_timeout"]) == (True, waits)

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from delta_pipelines.delta.sessions import setting
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MergeResult, command, merge_into
 from delta_pipelines.merge.prepared import MODE
@@ -18,9 +19,11 @@ from delta_pipelines.steps import Step, observing
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     PARTITIONED,
+    PLAIN,
     commit_info,
     counts,
     create,
+    in_order,
     last_version,
     read,
 )
@@ -235,3 +238,30 @@ def test_an_insert_only_merge_is_deltas_where_its_own_fast_path_is_off(spark, tm
     result = merge.when_not_matched_insert_all().execute()
     assert (result.executor, result.metrics["numTargetRowsInserted"]) == ("native", 1)
     assert f"{setting} is off" in result.executor_reason
+
+
+@pytest.mark.parametrize("layout", [PLAIN, DV])
+def test_rows_that_get_lost_while_they_are_written_are_not_committed(
+    spark: SparkSession, tmp_path: Path, layout: str
+):
+    """A file that breaks between the two scans, in a session that leaves broken files out."""
+    rows = [(number, number) for number in range(20)]
+    target = create(spark, tmp_path / "target", DDL, rows, layout)
+    files = {file: file.read_bytes() for file in Path(target).rglob("*.parquet")}
+    source = spark.createDataFrame([(1, 5), (2, 5), (99, 9)], DDL)
+    merge = merge_into(spark, target, source, ON, executor="classic")
+    merge = merge.when_matched_update(set={"v": "t.v + s.v"}).when_not_matched_insert_all()
+
+    def breaks(step: Step, _: str) -> None:
+        if step is Step.WRITE:
+            for file in files:
+                file.write_bytes(b"not a Parquet file any more")
+
+    leaves_out = setting(spark, "spark.sql.files.ignoreCorruptFiles", "true")
+    with leaves_out, observing(breaks), pytest.raises(MergeError, match="NUM_RECORDS_MISMATCH"):
+        merge.execute()
+    for file, content in files.items():
+        file.write_bytes(content)
+    assert last_version(target) == 0
+    assert read(spark, target) == in_order(rows)
+    assert merge.execute().metrics["numTargetRowsUpdated"] == 2
