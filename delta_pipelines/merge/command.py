@@ -119,7 +119,8 @@ class MergeCommand:
                 dataset=spec.target,
             )
         session = isolated_session(self._spark)
-        session.conf.set(USER_METADATA, self._user_metadata())
+        noted = session.conf.get(USER_METADATA, None)
+        session.conf.set(USER_METADATA, merge_user_metadata(self._token, spec.user_metadata, noted))
         application = session.conf.get(TXN_APPLICATION, None)
         number = session.conf.get(TXN_NUMBER, None)
         if (application is None) != (number is None):
@@ -217,10 +218,22 @@ class MergeCommand:
         self, target: DeltaTable, before: int, changed: ChangedRows, *, told: bool
     ) -> MergeCommit | None:
         """The commit of a merge that went well; searched for where its executor told none."""
-        if told and changed.version is None:
+        version = changed.version
+        if told and version is None:
             return None
-        commit = None if changed.version is None else merge_commit_at(target, changed.version)
-        return commit or find_merge_commit(target, before, self._token)
+        try:
+            commit = None if version is None else merge_commit_at(target, version)
+            commit = commit or find_merge_commit(target, before, self._token)
+            return commit or (None if version is None else MergeCommit(version, {}))
+        except SPARK_FAILURES as exc:  # it is committed all the same
+            if version is None:
+                raise MergeError(
+                    "Delta carried the merge out, but its commit cannot be read back. Look at the "
+                    "history of the table before you run it again.",
+                    dataset=self._spec.target,
+                ) from exc
+            logger.warning("Merge into %s is version %d: %s", self._spec.target, version, exc)
+            return MergeCommit(version, {})
 
     def _carry_out(
         self,
@@ -346,10 +359,6 @@ class MergeCommand:
         case_sensitive = is_on(session, "spark.sql.caseSensitive", "false")
         reduction = skip_unchanged(spec, rows, case_sensitive=case_sensitive)
         return reduction.spec, reduction.note
-
-    def _user_metadata(self) -> str:
-        own = self._spark.conf.get(USER_METADATA, None)
-        return merge_user_metadata(self._token, self._spec.user_metadata, own)
 
     def _hint(self, exc: BaseException) -> str:
         return self._samples() if is_ambiguous(exc) else ""

@@ -25,6 +25,7 @@ from delta_pipelines_tests.spark.merge.oracle import (
     create,
     in_order,
     last_version,
+    once_at,
     read,
 )
 
@@ -265,3 +266,24 @@ def test_rows_that_get_lost_while_they_are_written_are_not_committed(
     assert last_version(target) == 0
     assert read(spark, target) == in_order(rows)
     assert merge.execute().metrics["numTargetRowsUpdated"] == 2
+
+
+def test_a_commit_that_cannot_be_read_back_is_told_all_the_same(
+    spark: SparkSession, target: str, caplog: pytest.LogCaptureFixture
+):
+    """Storage that fails just after the commit: a second run would do the work twice."""
+    entry = Path(target, "_delta_log", f"{1:020}.json")
+    content: list[bytes] = []
+
+    def breaks() -> None:
+        content.append(entry.read_bytes())
+        entry.write_bytes(b"{")
+
+    with once_at(Step.RECACHE, breaks):
+        result = upsert(spark, target, spark.createDataFrame([(2, 5), (3, 5)], DDL), "classic")
+    entry.write_bytes(content[0])
+    assert result.version == 1
+    changed = ("numTargetRowsUpdated", "numTargetRowsInserted")
+    assert [result.metrics[name] for name in changed] == [1, 1]
+    assert "is version 1" in caplog.text
+    assert read(spark, target) == [(1, 1), (2, 5), (3, 5)]
