@@ -194,13 +194,13 @@ def test_a_hostile_expression_is_an_expression_and_never_a_statement(
     expressions = [name for name in given if f"- {name}: " not in told]
     result = run(declared(expressions), spark)
     ended = {name: result.results[name] for name in expressions}
-    wrong = {n: one.status for n, one in ended.items() if not isinstance(one.error, DatasetError)}
+    kept = {n: one.status for n, one in ended.items() if not isinstance(one.error, DatasetError)}
     # What names no column of the query is a value: a number, a text.
-    assert set(wrong.values()) <= {"completed"}, wrong
+    assert set(kept.values()) <= {"completed"}, kept
     record_property(
         "proved",
         f"hostile expressions: {len(given)} cases, {len(given) - len(expressions)} refused when "
-        f"declared, {len(wrong)} run, the others name the dataset and leave no table",
+        f"declared, {len(kept)} run, the others name the dataset and leave no table",
     )
     made = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {schema}").collect()}
-    assert made == {"canary", *(name.lower() for name in wrong)}
+    assert made == {"canary", *(name.lower() for name in kept)}

@@ -191,11 +191,13 @@ def run_both(
     source: Callable[[], DataFrame],
     on: str,
     clauses: list[When],
+    *,
+    gives: Rows | None = None,
 ) -> MergeResult:
     """Run a merge by Delta's SQL, by the native executor, and by the own one that fits.
 
-    Rows, metrics and whether there was a commit are compared; the own executor may put its rows
-    into other files than Delta.
+    Rows, metrics and whether there was a commit are compared, and the rows with `gives` if that is
+    known; the own executor may put its rows into other files than Delta.
 
     Returns:
         What the native executor tells.
@@ -210,6 +212,7 @@ def run_both(
     spark.sql(f"MERGE INTO delta.`{theirs}` t USING oracle_source s ON {on} {whens}")
     after = last_version(theirs)
     expected = read(spark, theirs)
+    assert gives is None or expected == in_order(gives)
     assert read(spark, ours) == expected
     assert result.version == (after if after > before else None)
     told = counts(commit_info(theirs, after)["operationMetrics"]) if after > before else {}

@@ -3,7 +3,9 @@
 import threading
 
 import pytest
+from pyspark.sql import SparkSession
 
+from delta_pipelines import Pipeline
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.delta.lease_storage import FOLDER, HadoopLeaseFiles, lease_files
 from delta_pipelines.errors import DatasetError
@@ -218,15 +220,21 @@ def test_a_run_that_was_overtaken_merges_no_older_rows(spark, schema) -> None:
     assert rows_of(spark, f"{schema}.t") == [(1, "new")]
 
 
-@pytest.mark.parametrize("kind", ["upsert", "materialized_view"])
-def test_a_run_that_was_overtaken_without_waiting_brings_no_older_rows_back(
-    spark, schema, kind
-) -> None:
+def over_feed(spark: SparkSession, schema: str, kind: str) -> Pipeline:
+    """A feed of one row, and a pipeline that brings it into `t`."""
     spark.sql(f"CREATE TABLE {schema}.feed USING delta AS SELECT 1 AS id, 'old' AS v")
     pipeline = scratch(schema)
     pipeline.source(f"{schema}.feed")
     keys = {"keys": ["id"]} if kind == "upsert" else {}
     getattr(pipeline, kind)("t", "SELECT * FROM feed", **keys)
+    return pipeline
+
+
+@pytest.mark.parametrize("kind", ["upsert", "materialized_view"])
+def test_a_run_that_was_overtaken_without_waiting_brings_no_older_rows_back(
+    spark, schema, kind
+) -> None:
+    pipeline = over_feed(spark, schema, kind)
     run_well(pipeline, spark)
     spark.sql(f"UPDATE {schema}.feed SET v = 'middle'")
     plan = pipeline.plan(spark)
@@ -243,11 +251,7 @@ def test_a_column_that_an_input_got_meanwhile_fails_no_run_planned_before(
     spark, schema, kind
 ) -> None:
     """What is planned anew is planned over what this run reads; the other run's columns stay."""
-    spark.sql(f"CREATE TABLE {schema}.feed USING delta AS SELECT 1 AS id, 'old' AS v")
-    pipeline = scratch(schema)
-    pipeline.source(f"{schema}.feed")
-    keys = {"keys": ["id"]} if kind == "upsert" else {}
-    getattr(pipeline, kind)("t", "SELECT * FROM feed", **keys)
+    pipeline = over_feed(spark, schema, kind)
     first, second = pipeline.plan(spark), pipeline.plan(spark)
     wide = f"INSERT INTO {schema}.feed SELECT 2 AS id, 'new' AS v, 2 AS n"
     spark.sql(f"ALTER TABLE {schema}.feed ADD COLUMN n INT")
