@@ -5,7 +5,7 @@ from decimal import Decimal
 from delta_pipelines.delta import merge_transaction
 from delta_pipelines.merge import merge_into, own
 from delta_pipelines_tests.pipelines import Feed, merged, run_well, scratch, seen
-from delta_pipelines_tests.spark.merge.oracle import DV, MAPPED, create, insert, run_both, update
+from delta_pipelines_tests.spark.merge.oracle import DV, MAPPED, create, insert, run_own, update
 from delta_pipelines_tests.spark.merge.table_log import read_by_file, standing_files
 
 THIRD = Decimal("3.333333333333333333")
@@ -18,7 +18,7 @@ def test_statistics_tell_decimals_exactly_after_every_merge(spark, tmp_path):
     for layout in (DV, MAPPED):
         path = create(spark, tmp_path / layout, COLUMNS, ROWS, layout)
         source = [(THIRD + 1, -1), (THIRD + 9, 9)]
-        run_both(
+        run_own(
             spark,
             path,
             lambda rows=source: spark.createDataFrame(rows, COLUMNS),

@@ -9,7 +9,6 @@ from delta_pipelines.merge import merge_into, own
 from delta_pipelines.steps import Step
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
-    EXECUTED,
     LAYOUTS,
     PARTITIONED,
     PLAIN,
@@ -19,7 +18,7 @@ from delta_pipelines_tests.spark.merge.oracle import (
     last_version,
     once_at,
     read,
-    run_both,
+    run_own,
     update,
 )
 
@@ -97,15 +96,14 @@ def test_now_is_one_instant(spark, tmp_path, executor):
 def test_doubles_in_files_that_no_clause_can_change_are_no_problem(spark, tmp_path):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, PARTITIONED)
     rows = [(3, "a"), (4, "b"), (4, "c")]
-    before = EXECUTED["native"]
-    run_both(
+    result = run_own(
         spark,
         path,
         lambda: spark.createDataFrame(rows, COLUMNS),
         "t.id = s.id",
         [update("t.id < 4", v="s.v")],
     )
-    assert EXECUTED["native"] == before
+    assert result.executor == "classic", result.executor_reason
 
 
 @pytest.mark.parametrize("layout", [PLAIN, DV])
@@ -118,10 +116,9 @@ def test_a_source_may_have_the_feeds_own_column(spark, tmp_path, layout):
     def changes():
         return source(spark).selectExpr("id", "'insert' AS _change_type")
 
-    before = EXECUTED["native"]
     clauses = [update(v="s._change_type"), insert(id="s.id", v="s._change_type")]
-    run_both(spark, path, changes, "t.id = s.id", clauses)
-    assert EXECUTED["native"] == before
+    result = run_own(spark, path, changes, "t.id = s.id", clauses)
+    assert result.executor == "classic", result.executor_reason
 
 
 @pytest.mark.parametrize(
@@ -207,7 +204,7 @@ def test_matches_that_got_lost_are_found_again(spark, tmp_path, monkeypatch, tim
 def test_vectors_of_a_file_that_has_one_are_counted_as_delta_does(spark, tmp_path):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 7")
-    run_both(spark, path, lambda: source(spark), "t.id = s.id", [update()])
+    run_own(spark, path, lambda: source(spark), "t.id = s.id", [update()])
     told = commit_info(f"{path}_own", 2)["operationMetrics"]
     assert told["numTargetDeletionVectorsAdded"] == "1"
 

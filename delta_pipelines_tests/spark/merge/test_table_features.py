@@ -11,14 +11,13 @@ from delta_pipelines.merge import command, merge_into
 from delta_pipelines_tests.pipelines import jobs_started
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
-    EXECUTED,
     PLAIN,
     create,
     delete,
     insert,
     last_version,
     read,
-    run_both,
+    run_own,
     update,
 )
 
@@ -62,16 +61,15 @@ def test_a_table_feature_that_the_own_executors_know(spark, tmp_path, feature):
     )
     spark.createDataFrame(ROWS, COLUMNS).createOrReplaceTempView("feature_rows")
     spark.sql(f"INSERT INTO delta.`{path}` (id, v) SELECT id, v FROM feature_rows")
-    before = EXECUTED["native"]
     values = {"id": "s.id", "v": "s.v"}
-    run_both(
+    result = run_own(
         spark,
         path,
         lambda: source(spark),
         "t.id = s.id",
         [update("s.id = 3", v="s.v"), delete(), insert(**values)],
     )
-    assert EXECUTED["native"] == before
+    assert result.executor == "classic", result.executor_reason
     rows = {row[0]: row[1:] for row in read(spark, f"{path}_own")}
     assert len(rows) == 20
     assert (rows[3][0], rows[30][0]) == ("a", "c")
@@ -138,13 +136,12 @@ def test_files_of_several_row_groups_and_files_without_rows(spark, tmp_path, lay
     writer = rows.coalesce(1).write.format("delta").option("parquet.block.size", 65536)
     writer.option("delta.enableDeletionVectors", vectors).save(path)
     rows.limit(0).write.format("delta").mode("append").save(path)
-    before = EXECUTED["native"]
 
     def some():
         return spark.range(0, 60_000, 500).selectExpr("CAST(id AS INT) AS id", "'new' AS v")
 
-    run_both(spark, path, some, "t.id = s.id", UPSERT)
-    assert EXECUTED["native"] == before
+    result = run_own(spark, path, some, "t.id = s.id", UPSERT)
+    assert result.executor == "classic", result.executor_reason
 
 
 @pytest.mark.parametrize("layout", [PLAIN, DV])
