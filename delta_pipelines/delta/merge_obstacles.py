@@ -11,7 +11,7 @@ _KNOWN_FEATURES = frozenset(
         *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "columnMapping"),
         *("deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
         *("domainMetadata", "rowTracking", "inCommitTimestamp", "clustering", "generatedColumns"),
-        *("identityColumns", "allowColumnDefaults"),
+        *("identityColumns", "allowColumnDefaults", "typeWidening"),
     }
 )
 """Features under which files are written and rows deleted as everywhere, or that have their own
@@ -42,7 +42,6 @@ def obstacles(plan: MergePlan) -> list[str]:
     if settings.get(APPEND_ONLY, "").lower() == "true":
         found.append("the table only takes appends")
     for mark, told in {
-        "delta.generationExpression": "generated",
         "delta.identity": "identity",
         "__CHAR_VARCHAR_TYPE_STRING": "CHAR or VARCHAR",
     }.items():

@@ -132,8 +132,11 @@ def test_a_source_may_have_the_feeds_own_column(spark, tmp_path, layout):
             "'a' = 'b'",
             "identity columns",
         ),
-        ("id INT, v STRING, n INT GENERATED ALWAYS AS (id + 1)", "'a' = 'b'", "generated columns"),
-        ("id INT, v STRING", "'delta.enableTypeWidening' = 'true'", "features typeWidening"),
+        (
+            "id INT, v STRING",
+            "'delta.feature.icebergCompatV1' = 'supported', 'delta.columnMapping.mode' = 'name'",
+            "features icebergCompatV1",
+        ),
     ],
 )
 def test_what_is_not_proved_is_left_to_delta(spark, tmp_path, columns, properties, told):

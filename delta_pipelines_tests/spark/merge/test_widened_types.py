@@ -1,0 +1,73 @@
+"""Tables whose columns got wider types while files of the narrower ones stay."""
+
+import pytest
+
+from delta_pipelines_tests.spark.merge.oracle import (
+    by_source_update,
+    delete,
+    insert,
+    run_own,
+    update,
+)
+
+COLUMNS = {"id": "INT", "n": "SMALLINT", "d": "DECIMAL(5, 2)", "f": "FLOAT", "day": "DATE"}
+WIDER = {"id": "BIGINT", "n": "INT", "d": "DECIMAL(12, 4)", "f": "DOUBLE", "day": "TIMESTAMP_NTZ"}
+KEYS = {
+    "whole number": "t.id = s.id",
+    "decimal": "t.d = s.d",
+    "float": "t.f = s.f AND t.id = s.id",
+    "day": "t.day = s.day AND t.n = s.n",
+}
+CASES = {
+    "upsert": [update(), insert()],
+    "some columns": [update(None, d="t.d + s.d", f="s.f"), insert()],
+    "delete": [delete("s.id > 3"), update()],
+    "what the source lacks": [update(), by_source_update("t.n < 2", n="t.n + 100000")],
+}
+
+
+def rows(spark, begin, end, types, step=1):
+    # Eighths: of what a FLOAT only comes near to, the statistics tell fewer digits than the file.
+    columns = {
+        "id": "id * 3000000000" if types is WIDER else "id",
+        "n": "id",
+        "d": "id + 0.25",
+        "f": "id / 8",
+        "day": "DATE'2026-01-01' + CAST(id AS INT)",
+    }
+    told = [f"CAST({value} AS {types[name]}) AS {name}" for name, value in columns.items()]
+    return spark.range(begin, end, step).selectExpr(*told)
+
+
+def table(spark, path, *, vectors):
+    listed = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` ({listed}) USING delta TBLPROPERTIES ("
+        "'delta.enableTypeWidening' = 'true', 'delta.feature.timestampNtz' = 'supported', "
+        f"'delta.enableDeletionVectors' = '{str(vectors).lower()}')"
+    )
+    for begin in (0, 4):
+        narrow = rows(spark, begin, begin + 4, COLUMNS).coalesce(1)
+        narrow.write.format("delta").mode("append").save(path)
+    for name, kind in WIDER.items():
+        spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN {name} TYPE {kind}")
+    wide = rows(spark, 8, 12, WIDER).coalesce(1)
+    wide.write.format("delta").mode("append").save(path)
+    return path
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("case", CASES)
+def test_rows_of_narrow_and_of_wide_files_are_merged(spark, tmp_path, case, key, vectors):
+    path = table(spark, str(tmp_path / "t"), vectors=vectors)
+
+    def source():
+        narrow = rows(spark, 2, 6, COLUMNS, 2).selectExpr(
+            *(f"CAST({name} AS {kind}) AS {name}" for name, kind in WIDER.items())
+        )
+        return narrow.unionByName(rows(spark, 9, 14, WIDER, 3))
+
+    result = run_own(spark, path, source, KEYS[key], CASES[case])
+    assert result.executor == "classic", result.executor_reason
+    assert result.metrics["numTargetRowsUpdated"] + result.metrics["numTargetRowsDeleted"] >= 3
