@@ -29,6 +29,7 @@ from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause, Values, bo
 from delta_pipelines.delta.query_plans import delta_index
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.setting_names import DELETION_VECTORS
+from delta_pipelines.delta.snapshots import known_size
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 
 _OPTIMIZED = "spark.databricks.delta.optimizeWrite.enabled"
@@ -288,7 +289,9 @@ class MergePlan:
     @cached_property
     def files(self) -> int:
         """How many files the target has."""
-        return int(self.command.targetFileIndex().getSnapshot().numOfFiles())
+        snapshot = self.command.targetFileIndex().getSnapshot()
+        known, _ = known_size(snapshot)
+        return int(snapshot.numOfFiles()) if known is None else known
 
     @property
     def size_bytes(self) -> int:

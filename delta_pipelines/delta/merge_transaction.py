@@ -21,6 +21,7 @@ from delta_pipelines.delta.jvm import JavaObject, Jvm, items, optional
 from delta_pipelines.delta.marks import last_mark
 from delta_pipelines.delta.merge_plan import MergePlan, literal
 from delta_pipelines.delta.own_columns import FILE, ROW
+from delta_pipelines.delta.snapshots import known_size
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.steps import Step
 
@@ -166,13 +167,14 @@ class MergeTransaction:
             The table's files and those that may hold matches, by Delta's names of metrics.
         """
         snapshot = self._txn.snapshot()
+        _, known = known_size(snapshot)
         told = {
             "numTargetFilesBeforeSkipping": self._plan.files,
             "numTargetFilesAfterSkipping": len(candidates),
         }
         size, partitions = self._size(candidates.added)
         self.metrics |= told | {
-            "numTargetBytesBeforeSkipping": int(snapshot.sizeInBytes()),
+            "numTargetBytesBeforeSkipping": int(snapshot.sizeInBytes()) if known is None else known,
             "numTargetBytesAfterSkipping": size,
             "numTargetPartitionsAfterSkipping": partitions,
         }

@@ -102,7 +102,7 @@ def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | 
     # As the log has it: one round trip, where its parts would be two dozen.
     told = json.loads(snapshot.metadata().json())["metaData"]
     configuration = told.get("configuration", {})
-    files, size_bytes = _known_size(snapshot)
+    files, size_bytes = known_size(snapshot)
     return TableState(
         identifier=identifier,
         location=opened.location,
@@ -145,7 +145,14 @@ def _unquoted(name: str) -> str:
     return name.replace("`", "") if "`" in name else name
 
 
-def _known_size(snapshot: JavaObject) -> tuple[int | None, int | None]:
+def known_size(snapshot: JavaObject) -> tuple[int | None, int | None]:
+    """How many files a version has, and their bytes, from the checksum beside its log.
+
+    The snapshot itself would have to read the whole log for them, in a Spark job.
+
+    Returns:
+        None twice without a checksum.
+    """
     checksum = optional(snapshot.checksumOpt())
     if checksum is None:
         return None, None

@@ -116,13 +116,13 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None, *, queries: bool = True
         fixed: Its source's fixed rows; None when they are not fixed, and so not known.
         queries: Queries of many rows are worth their time; else statistics have to do.
     """
-    pairs = plan.key_pairs if fixed is not None else []
-    if fixed is None or not pairs:
+    if fixed is None or plan.files < FEWEST_FILES:  # of few files all are looked into anyway
+        return KnownKeys()
+    pairs = plan.key_pairs
+    if not pairs:
         return KnownKeys()
     try:
         if not fixed.on_driver:
-            if plan.files < FEWEST_FILES:
-                return KnownKeys()
             return _of_many(pairs, fixed) if queries else _of_statistics(pairs, fixed)
         rows = key_values(fixed.frame, pairs)
     except (UnreadableKeysError, *_FAILING):
