@@ -43,6 +43,12 @@ _CHEAP = (
 _LOCAL_ROWS = 500
 """Spark's optimizer looks at every row of a local relation again and again."""
 _LARGE_BYTES = 128 * 1024
+_SLICE_BYTES = 8 * 1024 * 1024
+"""Rows of the driver are handed to so few tasks, as objects."""
+_PROBE = 64
+"""So many rows tell how long one is."""
+_MANY_PARTITIONS, _FEW_PARTITIONS = 64, 4
+"""Partitions that are asked at once for the first rows; few where the rows may be long."""
 _UNPACKED = 5
 """So many bytes becomes one of a Parquet file with texts, roughly."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
@@ -101,10 +107,18 @@ def rows_on_driver(
         None when they are more.
     """
     jvm = Jvm(spark)
-    with setting(spark, _FIRST_PARTITIONS, "64"), active(spark), settings_in_tasks(spark):
-        taken = rows._jdf.queryExecution().executedPlan().executeTake(max_rows + 1)
+    few, partitions = max_rows, _MANY_PARTITIONS
+    if any(_is_long(column.dataType) for column in rows.schema) and _size(rows) > max_bytes:
+        # A row may be of any length, and each partition gives as many as are asked for.
+        probe = _taken(spark, rows, _PROBE, 1)
+        row_bytes = _object_bytes(jvm, probe) / max(len(probe), 1)
+        few, partitions = min(max_rows, int(max_bytes / max(row_bytes, 1))), _FEW_PARTITIONS
+        if len(probe) > few:
+            return None
+    taken = _taken(spark, rows, few + 1, partitions)
+    size = _object_bytes(jvm, taken)
     count = len(taken)
-    if count > max_rows or jvm.root.org.apache.spark.util.SizeEstimator.estimate(taken) > max_bytes:
+    if count > few or size > max_bytes:
         return None
     output = rows._jdf.queryExecution().analyzed().output()
     data = jvm.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(taken)
@@ -113,16 +127,30 @@ def rows_on_driver(
             output, data, False, jvm.none
         )
     else:
-        plan = _parallel(jvm, output, data)
+        plan = _parallel(jvm, output, data, 1 + size // _SLICE_BYTES)
     return FixedRows(jvm.rows_of(plan), count=count, on_driver=True)
 
 
-def _parallel(jvm: Jvm, output: JavaObject, data: JavaObject) -> JavaObject:
-    """Rows that the driver hands to each task anew."""
+def _taken(spark: SparkSession, rows: DataFrame, number: int, partitions: int) -> JavaObject:
+    """The first rows, as a Java array; so many partitions are asked at first."""
+    asked = setting(spark, _FIRST_PARTITIONS, str(partitions))
+    with asked, active(spark), settings_in_tasks(spark):
+        return rows._jdf.queryExecution().executedPlan().executeTake(number)
+
+
+def _object_bytes(jvm: Jvm, taken: JavaObject) -> int:
+    return int(jvm.root.org.apache.spark.util.SizeEstimator.estimate(taken))
+
+
+def _parallel(jvm: Jvm, output: JavaObject, data: JavaObject, slices: int) -> JavaObject:
+    """Rows that the driver hands to each task anew.
+
+    Few tasks, as each writes a file: one per core would leave a large cluster's table in crumbs.
+    """
     context = jvm.session.sparkContext()
     kind = jvm.root.java.lang.Class.forName("org.apache.spark.sql.catalyst.InternalRow")
     tag = jvm.object("scala.reflect.ClassTag").apply(kind)
-    rdd = context.parallelize(data, context.defaultParallelism(), tag)
+    rdd = context.parallelize(data, slices, tag)
     unknown = jvm.root.org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning(0)
     return jvm.root.org.apache.spark.sql.execution.LogicalRDD(
         output,
@@ -157,11 +185,17 @@ def checkpoint_rows(spark: SparkSession, rows: DataFrame, level: str) -> FixedRo
         rows: The query.
         level: Name of a storage level, such as `DISK_ONLY`.
     """
-    jvm = Jvm(spark)
-    fixed = rows.localCheckpoint(eager=True, storageLevel=storage_level(level))
-    rdd = fixed._jdf.queryExecution().analyzed().rdd()
+    fixed = rows.localCheckpoint(eager=False, storageLevel=storage_level(level))
+    plan = fixed._jdf.queryExecution().analyzed()
+    rdd = plan.rdd()
     rdd.setName(RDD_NAME)
-    return FixedRows(jvm.rows_of(fixed._jdf.queryExecution().analyzed()), level, rdd)
+    try:  # not eager above: what a failing job has stored by then, nobody could free
+        with settings_in_tasks(spark):
+            count = int(rdd.count())
+    except BaseException:
+        rdd.unpersist(False)
+        raise
+    return FixedRows(Jvm(spark).rows_of(plan), level, rdd, count)
 
 
 def storage_level(name: str) -> StorageLevel:
@@ -251,8 +285,12 @@ def _is_long(kind: DataType) -> bool:
 
 def is_large(rows: DataFrame) -> bool:
     """True when a query reads so much that its rows are hardly few; no Spark job runs."""
-    stats = rows._jdf.queryExecution().analyzed().stats()
-    return int(stats.sizeInBytes()) > _LARGE_BYTES
+    return _size(rows) > _LARGE_BYTES
+
+
+def _size(rows: DataFrame) -> int:
+    """What a query reads, in bytes, as Spark estimates it; very much where nothing is known."""
+    return int(rows._jdf.queryExecution().analyzed().stats().sizeInBytes())
 
 
 def rows_failure(exc: BaseException, fixed: FixedRows | None) -> RowsFailure:
