@@ -65,7 +65,7 @@ class Stream:
     """
 
     name: str
-    skip_change_commits: bool = False
+    skip_change_commits: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

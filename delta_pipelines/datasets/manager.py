@@ -31,7 +31,7 @@ from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.decision import TableDecision, decide
-from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
 from delta_pipelines.planning.view_definition import (
     is_published,
@@ -62,7 +62,7 @@ class DatasetManager:
     def __init__(self, spark: "SparkSession") -> None:
         self._spark = spark
 
-    def materialize_datasets(self, graph: Graph, context: UpdateContext) -> Graph:
+    def materialize_datasets(self, graph: Graph, context: UpdateContext | Plan) -> Graph:
         """Materialize the selected tables, then publish the selected views.
 
         Works on one dataset after the other and stops at the first failure;
@@ -70,16 +70,19 @@ class DatasetManager:
 
         Args:
             graph: The resolved graph.
-            context: The update.
+            context: The update, or its plan.
 
         Returns:
             The graph with the storage path of every table that was materialized.
         """
+        context = _update(context)
         planned = context.plan.datasets
+        # Those that are protected too: they are told once more, by the seed's line.
+        asked = context.plan.full | context.plan.blocked
         _, refresh, full = construct_full_refresh_set(
             list(graph.tables),
             refresh=[d.identifier for d in planned],
-            full_refresh=[d.identifier for d in planned if d.action == "full_refresh"],
+            full_refresh=[d.identifier for d in planned if d.identifier in asked],
         )
         materialized = {}
         for identifier in graph.order:
@@ -93,16 +96,18 @@ class DatasetManager:
         return dataclasses.replace(graph, tables=tables)
 
     def materialize_table(
-        self, graph: Graph, table: Table, is_full_refresh: bool, context: UpdateContext
+        self, graph: Graph, table: Table, is_full_refresh: bool, context: UpdateContext | Plan
     ) -> Table:
         """Create, alter or wipe one table and refresh its rows, in one commit.
+
+        Called again with the same update it is one more refresh, of the table as it is by then.
 
         Args:
             graph: The resolved graph.
             table: The table.
             is_full_refresh: True when its rows are to be wiped first; a table that is protected
                 from that is refreshed instead.
-            context: The update.
+            context: The update, or its plan.
 
         Returns:
             The table with its normalized storage path.
@@ -110,6 +115,8 @@ class DatasetManager:
         Raises:
             DatasetError: It failed and is as it was before.
         """
+        context = _update(context)
+        context.begin_again(self._spark, table, is_full_refresh=is_full_refresh)
         outcome = self.refresh_table(graph, table, is_full_refresh, context)
         return dataclasses.replace(table, normalized_path=outcome.facts.location)
 
@@ -153,7 +160,7 @@ class DatasetManager:
                 return upsert.run(rows, transaction, decision)
             return self._replace(table, flow, rows, transaction, context)
 
-    def materialize_views(self, graph: Graph, context: UpdateContext) -> None:
+    def materialize_views(self, graph: Graph, context: UpdateContext | Plan) -> None:
         """Publish the selected persisted views, views over views first.
 
         A view is published once everything that it reads exists. One that fails does not keep the
@@ -161,11 +168,12 @@ class DatasetManager:
 
         Args:
             graph: The resolved graph.
-            context: The update.
+            context: The update, or its plan.
 
         Raises:
             PipelineError: The first failure, after all views were tried.
         """
+        context = _update(context)
         failed: dict[str, Exception] = {}
         for identifier in graph.order:
             dataset = graph[identifier]
@@ -297,6 +305,10 @@ def written(
         metrics=commit.metrics,
         notes=notes,
     )
+
+
+def _update(context: UpdateContext | Plan) -> UpdateContext:
+    return UpdateContext(context) if isinstance(context, Plan) else context
 
 
 def _check_unchanged(planned: DatasetPlan, base: TableState | None) -> None:

@@ -225,7 +225,7 @@ class UpdateContext:
             PipelineError: The table cannot be planned so.
         """
         identifier = table.identifier
-        if is_full_refresh and (not table.reset_allowed or identifier in self.plan.blocked):
+        if is_full_refresh and not self._may_wipe(table):
             log_spared([table])
             is_full_refresh = False
         is_planned = is_full_refresh == (identifier in self.plan.full)
@@ -233,6 +233,26 @@ class UpdateContext:
             return is_full_refresh
         anew = self.plan_anew(spark, identifier, is_full_refresh=is_full_refresh)
         return anew.action == "full_refresh"
+
+    def begin_again(self, spark: "SparkSession", table: Table, *, is_full_refresh: bool) -> None:
+        """Plan a table anew that this update has written already; does nothing to another one.
+
+        Args:
+            spark: The session that planned.
+            table: The table.
+            is_full_refresh: True when a full refresh is asked for.
+
+        Raises:
+            PipelineError: The table cannot be planned so.
+        """
+        if self.versions.is_pinned(table.identifier):
+            return
+        self.begun.pop(table.identifier, None)
+        full = is_full_refresh and self._may_wipe(table)
+        self.plan_anew(spark, table.identifier, is_full_refresh=full)
+
+    def _may_wipe(self, table: Table) -> bool:
+        return table.reset_allowed and table.identifier not in self.plan.blocked
 
     def refreshes(self, identifier: Identifier, why: str) -> None:
         """Note why a dataset is refreshed, as it turned out; `planned` then says so."""

@@ -128,9 +128,9 @@ class MergeSource:
     def prepare_source_df_and_return_materialize_reason(
         self,
         source: DataFrame,
-        referenced_columns: Sequence[int] | None = None,
+        referenced_columns: Sequence[int | str] | None = None,
+        insert_only: bool = False,
         *,
-        insert_only: bool,
         in_transaction: bool = False,
         always: bool = False,
         hold: bool = False,
@@ -139,7 +139,8 @@ class MergeSource:
 
         Args:
             source: The rows to merge, with their alias.
-            referenced_columns: Positions of the columns that the merge reads; None for all.
+            referenced_columns: Positions or names of the columns that the merge reads; None for
+                all.
             insert_only: The merge has insert clauses only.
             in_transaction: The source has to be read inside the merge's transaction, so that only
                 Delta itself may fix it.
@@ -159,13 +160,9 @@ class MergeSource:
             self._frame = source if held is None else held
             self._prepared_for = (None, False)
             return reason
-        wanted = None if referenced_columns is None else frozenset(referenced_columns)
-        self._prepared_for = (wanted, always)
-        query = (
-            source
-            if referenced_columns is None
-            else columns_at(self._spark, source, referenced_columns)
-        )
+        positions = None if referenced_columns is None else _positions(source, referenced_columns)
+        self._prepared_for = (None if positions is None else frozenset(positions), always)
+        query = source if positions is None else columns_at(self._spark, source, positions)
         stays = self._fix(query, stable=not materialize and self._is_stable(facts), number=always)
         assert self._fixed is not None
         self._frame = with_hints_of(self._spark, source, self._fixed)
@@ -183,7 +180,7 @@ class MergeSource:
         if self._frame is None:
             raise SourceNotPreparedError(
                 "sourceDF was not initialized! Call prepareSourceDFAndReturnMaterializeReason "
-                "before. In Python it is `prepare_source_df_and_return_materialize_reason`.",
+                "before.",
                 dataset=self._target or None,
             )
         return self._frame
@@ -324,3 +321,20 @@ class MergeSource:
         fixed = checkpoint_rows(self._spark, query, level)
         self._fixed = fixed  # from here on it is freed, whatever happens
         return fixed
+
+
+def _positions(source: DataFrame, columns: Sequence[int | str]) -> list[int]:
+    """Columns by their place; of those that have one name, a name means each."""
+    names = [name.lower() for name in source.columns]
+    found: list[int] = []
+    for column in columns:
+        if isinstance(column, int):
+            found.append(column)
+            continue
+        places = [place for place, name in enumerate(names) if name == column.lower()]
+        if not places:
+            raise MergeError(
+                f"the source has no column {column!r}; it has {', '.join(source.columns)}."
+            )
+        found += places
+    return found

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import Literal
 
+from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.graph.properties import RESET_ALLOWED
 from delta_pipelines.identifiers import Identifier
@@ -20,8 +21,8 @@ log = logging.getLogger(__name__)
 def construct_full_refresh_set(
     tables: Sequence[Table],
     *,
-    refresh: Collection[Identifier | str] | None = None,
-    full_refresh: Collection[Identifier | str] = (),
+    refresh: Collection[Table | Identifier | str] | None = None,
+    full_refresh: Collection[Table | Identifier | str] = (),
     full_refresh_all: bool = False,
 ) -> tuple[list[Table], list[Identifier], list[Identifier]]:
     """Split a selection into ordinary and full refreshes.
@@ -31,7 +32,9 @@ def construct_full_refresh_set(
 
     Args:
         tables: The graph's tables.
-        refresh: Tables to refresh, by identifier or name; None for all.
+        refresh: Tables to refresh, themselves or by identifier or name; None for all. Names that
+            none of the tables has are left out, as the seed's filters do; `Pipeline.plan` refuses
+            them.
         full_refresh: Tables to refresh fully, in addition to `refresh`.
         full_refresh_all: Every table of `refresh` is refreshed fully; of all tables where `refresh`
             names none, as the seed's filters have it.
@@ -39,6 +42,13 @@ def construct_full_refresh_set(
     Returns:
         All tables to refresh in either way; identifiers of the ordinary refreshes; identifiers of
         the full refreshes. The two lists of identifiers are disjoint.
+
+    Raises:
+        DeclarationError: A selection is one text, whose letters would be taken for names.
+
+    Example:
+        >>> construct_full_refresh_set([], refresh=["airports"])
+        ([], [], [])
     """
     of_all = refresh is None or (full_refresh_all and not refresh)
     wanted = None if of_all else _folded(refresh or ())
@@ -73,8 +83,11 @@ def log_spared(tables: Sequence[Table]) -> None:
         )
 
 
-def _folded(names: Collection[Identifier | str]) -> frozenset[str]:
-    return frozenset(str(name).lower() for name in names)
+def _folded(names: Collection[Table | Identifier | str]) -> frozenset[str]:
+    if isinstance(names, str):
+        raise DeclarationError(f"a selection is a list of names: write [{names!r}].")
+    named = (name.identifier if isinstance(name, Table) else name for name in names)
+    return frozenset(str(name).lower() for name in named)
 
 
 def _is_named(table: Table, names: frozenset[str]) -> bool:

@@ -81,11 +81,11 @@ def test_inputs_bind_names_to_datasets_only(bound: object) -> None:
 
 @pytest.mark.parametrize("skips", ["false", 0, None])
 def test_whether_a_stream_skips_changes_is_true_or_false(skips: Any) -> None:
-    told = refused(check_inputs, {"new": dp.Stream("orders", skips)})
+    told = refused(check_inputs, {"new": dp.Stream("orders", skip_change_commits=skips)})
     assert "skip_change_commits of Stream('orders') must be True or False" in told
     assert repr(skips) in told
     for right in (True, False):
-        assert check_inputs({"new": dp.Stream("orders", right)})
+        assert check_inputs({"new": dp.Stream("orders", skip_change_commits=right)})
 
 
 @pytest.mark.parametrize("kind", [dp.Batch, dp.Stream, dp.Changes])

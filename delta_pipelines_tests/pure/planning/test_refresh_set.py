@@ -140,3 +140,15 @@ def test_a_thousand_tables_named_one_by_one_take_no_second(monkeypatch: pytest.M
     )
     assert (len(every), ordinary, fully) == (1000, [], named)
     assert compared == []
+
+
+def test_tables_themselves_select_and_a_single_text_is_refused() -> None:
+    declared = tables(False, False)
+    every, ordinary, fully = construct_full_refresh_set(
+        declared, refresh=[declared[0]], full_refresh=[declared[1]]
+    )
+    assert every == declared
+    assert (ordinary, fully) == ([declared[0].identifier], [declared[1].identifier])
+    for selection in ({"refresh": "t0"}, {"full_refresh": "t0"}):
+        with pytest.raises(dp.PipelineError, match=r"a list of names: write \['t0'\]"):
+            construct_full_refresh_set(declared, **selection)

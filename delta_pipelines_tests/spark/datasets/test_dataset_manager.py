@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from delta_pipelines.datasets.manager import DatasetManager
+from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.planning.checkpoints import EPOCH_KEY
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
@@ -156,6 +157,46 @@ def test_materialize_datasets_wipes_what_the_plan_refreshes_fully(spark, schema,
     assert rows_of(spark, f"{schema}.t") == [(3, "c")]
     assert rows_of(spark, f"{schema}.kept") == [(1, "a"), (2, "b"), (3, "c")]
     assert seen_view(spark, f"{schema}.v").rows == [(1,)]
+
+
+def test_a_plan_serves_as_the_update_and_what_is_protected_is_told(spark, schema, feed, info):
+    pipeline = scratch(schema)
+    kept = {"pipelines.reset.allowed": "false"}
+    merged(pipeline, "kept", feed, keys=["id"], table_properties=kept)
+    plan = pipeline.plan(spark, full_refresh_all=True)
+    before = len(info())
+    DatasetManager(spark).materialize_datasets(plan.graph, plan)
+    assert rows_of(spark, f"{schema}.kept") == [(1, "a"), (2, "b")]
+    skipped = "Skipping full refresh on some tables because pipelines.reset.allowed was set to "
+    assert f"{skipped}false. Tables: [{schema}.kept]" in info()[before:]
+
+
+@pytest.mark.parametrize("kind", ["materialized view", "upsert"])
+def test_a_table_is_materialized_again_by_the_same_update(spark, schema, feed, kind):
+    pipeline = scratch(schema)
+    if kind == "upsert":
+        merged(pipeline, "t", feed, keys=["id"])
+    else:
+        mirror(pipeline, "t", feed)
+    plan = pipeline.plan(spark)
+    manager, graph, update = DatasetManager(spark), plan.graph, UpdateContext(plan)
+    table = graph.tables["t"]
+    seen_rows = []
+    for rows, is_full in (([(1, "a")], False), ([(2, "b")], False), ([(3, "c")], True)):
+        feed.set(*rows)
+        manager.materialize_table(graph, table, is_full, update)
+        seen_rows.append(rows_of(spark, f"{schema}.t"))
+    refreshed = [(1, "a"), (2, "b")] if kind == "upsert" else [(2, "b")]
+    assert seen_rows == [[(1, "a")], refreshed, [(3, "c")]]
+
+
+def test_a_table_that_somebody_else_altered_after_the_plan_is_left_alone(spark, schema, feed):
+    pipeline = scratch(schema)
+    mirror(pipeline, "t", feed)
+    plan = pipeline.plan(spark)
+    spark.sql(f"CREATE TABLE {schema}.t (id INT) USING delta")
+    with pytest.raises(DatasetError, match="by somebody else since the plan was made"):
+        DatasetManager(spark).materialize_table(plan.graph, plan.graph.tables["t"], False, plan)
 
 
 def test_construct_full_refresh_set_gives_three_collections_and_says_what_it_skipped(
