@@ -188,7 +188,7 @@ class Execution:
             seconds = time.monotonic() - started
             location = self._plan.graph[planned.identifier].declaration.location
             told = as_pipeline_error(error, planned.name, location)
-            found = self._context.expectations.get(planned.identifier, ())
+            found = self._context.tally(planned.identifier).expectations
             if isinstance(told, ExpectationError):
                 found = added(found, told.results)
             return _result(

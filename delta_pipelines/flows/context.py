@@ -15,6 +15,7 @@ from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.fingerprint import definition_hash
 from delta_pipelines.flows.lease import Lease
+from delta_pipelines.flows.stream_tally import StreamTally
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
@@ -29,7 +30,6 @@ from delta_pipelines.planning.refresh_set import log_spared
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.tables import missing_input
 from delta_pipelines.planning.tracing import tables_behind, trace
-from delta_pipelines.quality.results import ExpectationResult
 from delta_pipelines.steps import Step, reached
 
 if TYPE_CHECKING:
@@ -130,8 +130,7 @@ class UpdateContext:
         self.cancelled = threading.Event()
         self.begun: dict[Identifier, TableDefinition] = {}
         """Streaming refreshes of this run whose table is defined: a retry goes on from there."""
-        self.expectations: dict[Identifier, tuple[ExpectationResult, ...]] = {}
-        """What was found of streams' rows that are written, over all attempts of a dataset."""
+        self._tallies: dict[Identifier, StreamTally] = {}
         self._anew: dict[Identifier, DatasetPlan] = {}
         self._leases: dict[Identifier, Lease] = {}
         self._definitions: dict[tuple[Identifier, str], str] = {}
@@ -333,6 +332,10 @@ class UpdateContext:
         inputs = stream_inputs(self.plan.graph, flow)
         states = [self.versions.version(identifier) for identifier in inputs]
         return {state.table_id: state.version for state in states if state is not None}
+
+    def tally(self, identifier: Identifier) -> StreamTally:
+        """What this run's streams have done to a table so far, over all attempts."""
+        return self._tallies.setdefault(identifier, StreamTally())
 
     def dependencies(self, flow: Flow) -> Dependencies | None:
         """What a flow's rows depend on, once `rows` analysed them; None when that is unknown."""

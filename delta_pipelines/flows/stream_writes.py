@@ -1,8 +1,6 @@
 """Putting one micro-batch into its table, exactly once."""
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.setting_names import TXN_APPLICATION, TXN_NUMBER
@@ -11,48 +9,18 @@ from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.transaction import begin
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.context import UpdateContext
+from delta_pipelines.flows.stream_tally import BatchMark, BatchResult
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Table
-from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines.planning.decision import TableDecision
-from delta_pipelines.quality.results import ExpectationResult, told
+from delta_pipelines.quality.results import told
 from delta_pipelines.quality.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class BatchMark:
-    """What makes a micro-batch exactly once.
-
-    Args:
-        application: Unique per checkpoint.
-        number: The batch's number within it.
-    """
-
-    application: str
-    number: int
-
-
-@dataclass(frozen=True)
-class BatchResult:
-    """What a micro-batch did to its table.
-
-    Args:
-        version: Its commit; None when it changed nothing.
-        metrics: Counts by Delta's own names.
-        merge: How it was merged; None when it was appended.
-        expectations: How many of its rows broke each of the flow's expectations.
-    """
-
-    version: int | None
-    metrics: Mapping[str, int]
-    merge: MergeResult | None = None
-    expectations: tuple[ExpectationResult, ...] = ()
 
 
 def append_batch(

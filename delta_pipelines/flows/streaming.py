@@ -27,9 +27,8 @@ from delta_pipelines.flows.facts import table_facts
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import TableFacts
 from delta_pipelines.flows.stream_checkpoints import check_not_behind, delete_old_checkpoints
-from delta_pipelines.flows.stream_writes import BatchMark, BatchResult
+from delta_pipelines.flows.stream_tally import BatchMark, BatchResult
 from delta_pipelines.graph.graph import Flow, Table
-from delta_pipelines.merge.result import MergeResult
 from delta_pipelines.planning.checkpoints import (
     Checkpoint,
     checkpoints_of,
@@ -43,7 +42,6 @@ from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.starting_anew import from_the_beginning, outdated_reason
 from delta_pipelines.planning.stream_plans import NOTHING_NEW
-from delta_pipelines.quality.results import added
 from delta_pipelines.steps import Step, reached
 
 if TYPE_CHECKING:
@@ -89,11 +87,8 @@ class StreamRun:
         self._write = write
         self._checkpoints: dict[str, Checkpoint] = {}
         self._schema = planned.definition.schema if planned.definition else None
-        self._version: int | None = None
-        self._batches = 0
-        self._notes: list[str] = []
-        self._metrics: dict[str, int] = {}
-        self._merged: MergeResult | None = None
+        # An earlier attempt of this run may have written.
+        self._tally = context.tally(table.identifier)
 
     def run(self, transaction: Transaction, decision: TableDecision) -> Outcome:
         """Refresh the table.
@@ -151,8 +146,6 @@ class StreamRun:
             else:
                 self._alter(transaction, definition)
         commit = self._commit(transaction)
-        if commit.changed:
-            self._version = commit.version
         self._note_begun(transaction, commit)
         return commit
 
@@ -180,6 +173,8 @@ class StreamRun:
 
     def _note_begun(self, transaction: Transaction, commit: Commit) -> None:
         base = transaction.base
+        if commit.changed:
+            self._tally.committed(commit.version, self._planned)
         state = load_table(self._spark, self._table.identifier) if commit.changed else base
         if state is not None:
             self._context.begun[self._table.identifier] = state.definition
@@ -236,12 +231,13 @@ class StreamRun:
 
     def _note_left_out(self, flow: Flow, files: list[str]) -> None:
         if files:
-            self._notes.append(
+            note = (
                 f"flow {flow.name!r} leaves out {len(files)} file{'s'[: len(files) > 1]}, such as "
                 f"{files[0]}: Spark ignores what is older than the newest file it has read by more "
                 "than the option maxFileAge (a week). Set that option in the query, or give the "
                 "files a new time."
             )
+            self._tally.notes[note] = None
 
     def take(self, rows: "DataFrame", flow: Flow, mark: BatchMark) -> None:
         """Put one micro-batch into the table, unless it is there already."""
@@ -256,13 +252,7 @@ class StreamRun:
             "checkpoint": self._checkpoints[flow.key].id,
         }
         done = self._write(rows, flow, mark, metadata)
-        self._batches += 1
-        known = self._context.expectations
-        known[identifier] = added(known.get(identifier, ()), done.expectations)
-        for metric, count in done.metrics.items():
-            self._metrics[metric] = self._metrics.get(metric, 0) + count
-        if done.version is not None:
-            self._version, self._merged = done.version, done.merge
+        self._tally.add(mark, done)
 
     def _explained(self, error: "StreamingQueryException", flow: Flow) -> Exception:
         why = stream_failure(error)
@@ -299,24 +289,22 @@ class StreamRun:
         commit = self._commit(transaction)
         self._schema = definition.schema
         self._note_begun(transaction, commit)
-        if commit.changed:
-            self._version = commit.version
 
     def _outcome(self, state: TableState, facts: TableFacts) -> Outcome:
-        version = self._version
+        tally = self._tally
         self._context.versions.wrote(state)
-        if version is None:
+        if tally.version is None:
             return Outcome(
                 status="unchanged",
                 action="none",
-                reason=ALL_LEFT_OUT if self._batches else NOTHING_NEW,
+                reason=ALL_LEFT_OUT if tally.batches else NOTHING_NEW,
                 facts=facts,
                 version=state.version,
-                metrics=self._metrics,
-                notes=tuple(self._notes),
-                expectations=self._context.expectations.get(self._table.identifier, ()),
+                metrics=tally.metrics,
+                notes=tuple(tally.notes),
+                expectations=tally.expectations,
             )
-        planned = self._planned
+        planned = tally.planned or self._planned
         # Rows may have come since the plan found none.
         came = planned.action == "none"
         return Outcome(
@@ -324,11 +312,11 @@ class StreamRun:
             action="refresh" if came else planned.action,
             reason=planned.how if came else planned.reason,
             facts=facts,
-            version=version,
-            metrics={**self._metrics, "numBatches": self._batches},
-            notes=tuple(self._notes),
-            merge=self._merged,
-            expectations=self._context.expectations.get(self._table.identifier, ()),
+            version=tally.version,
+            metrics={**tally.metrics, "numBatches": tally.batches},
+            notes=tuple(tally.notes),
+            merge=tally.merged,
+            expectations=tally.expectations,
         )
 
 

@@ -146,6 +146,27 @@ def test_a_retry_within_a_run_goes_on_and_wipes_only_once(spark, schema, landing
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
 
 
+def test_a_retry_after_the_batches_landed_tells_what_the_whole_run_did(
+    spark, schema, landing, monkeypatch
+):
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+    count, lost = streaming.table_facts, []
+
+    def facts(*args):
+        if not lost:
+            lost.append(args)
+            raise DatasetError("a block was lost.", dataset="t", transient=True)
+        return count(*args)
+
+    monkeypatch.setattr(streaming, "table_facts", facts)
+    result = run_well(pipeline, spark, full_refresh=["t"]).results["t"]
+    assert (result.status, result.action, result.attempts) == ("completed", "full_refresh", 2)
+    assert (result.metrics["numOutputRows"], result.metrics["numBatches"]) == (3, 1)
+    assert result.version == version_of(spark, f"{schema}.t")
+
+
 def test_reset_not_allowed_keeps_rows_whatever_is_asked(spark, schema, landing):
     pipeline = copying(schema, landing, table_properties={"pipelines.reset.allowed": "false"})
     run_well(pipeline, spark)
