@@ -64,12 +64,22 @@ class Checkpoint:
         """The application id of its batches; never that of another checkpoint or table."""
         return f"delta_pipelines/{table_id}/{flow.lower()}/{self.id}"
 
-    def outdated(self, now: Mapping[str, StreamSource]) -> list[str]:
+    def outdated(self, now: Mapping[str, StreamSource | None]) -> list[str]:
         """Say which sources are no longer what the offsets belong to.
 
+        A table of another name is still the same when it has the same id.
+
         Args:
-            now: Qualified name -> what it is now.
+            now: Qualified names of all that the flow's streams read -> what they are now, None for
+                a table that is not there yet.
         """
+        ids = {source.table_id for source in now.values() if source is not None}
+        known = {was.table_id for was in self.sources.values()}
+        if now and known and not (known & ids or self.sources.keys() & now.keys()):
+            them = "inputs" if len(self.sources) > 1 else "input"
+            were = "were" if len(self.sources) > 1 else "was"
+            before, after = ", ".join(sorted(self.sources)), ", ".join(sorted(now))
+            return [f"its stream {them} {before} {were} replaced by {after}"]
         told = []
         for name, was in self.sources.items():
             source = now.get(name)

@@ -176,12 +176,13 @@ class StreamPlans:
         spark = frames[0].sparkSession
         return not old_checkpoints(spark, base, storage, retention_days)
 
-    def _sources(self, flow: Flow) -> dict[str, StreamSource]:
-        """What a flow's streams will read in this run."""
-        sources = {}
+    def _sources(self, flow: Flow) -> dict[str, StreamSource | None]:
+        """What a flow's streams will read in this run; None for what it has yet to create."""
+        sources: dict[str, StreamSource | None] = {}
         for identifier in stream_inputs(self._graph, flow):
             state = self._tables.state(identifier)
             if state is None:
+                sources[str(identifier.plain)] = None
                 continue
             source = StreamSource.of(state)
             upstream = self._graph[identifier]

@@ -60,6 +60,25 @@ def test_a_source_made_anew_or_refreshed_fully_is_told() -> None:
     assert had.outdated(dict(had.sources)) == []
 
 
+def test_sources_that_were_all_replaced_are_told_by_name() -> None:
+    a, b, c = StreamSource("1"), StreamSource("2"), StreamSource("3")
+    one, two = Checkpoint("c", {"s.a": a}), Checkpoint("c", {"s.a": a, "s.b": b})
+    assert one.outdated({"s.c": c}) == ["its stream input s.a was replaced by s.c"]
+    assert one.outdated({"s.new": None}) == ["its stream input s.a was replaced by s.new"]
+    assert two.outdated({"s.c": c}) == ["its stream inputs s.a, s.b were replaced by s.c"]
+
+
+def test_a_source_less_or_more_or_renamed_is_no_other_source() -> None:
+    a, b = StreamSource("1"), StreamSource("2")
+    two = Checkpoint("c", {"s.a": a, "s.b": b})
+    assert two.outdated({"s.b": b}) == []
+    assert two.outdated({"s.b": b, "s.c": StreamSource("3")}) == []
+    assert two.outdated({"s.renamed": a}) == []
+    # What the query itself opens, only the stream can tell.
+    assert two.outdated({}) == []
+    assert Checkpoint("c").outdated({"s.a": a}) == []
+
+
 def test_an_epoch_never_comes_again_also_after_a_restore() -> None:
     properties: dict[str, str] = {}
     assert epoch_of(properties) == 0

@@ -310,6 +310,30 @@ def test_a_source_that_was_dropped_and_made_anew_is_reported(spark, schema, land
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
 
 
+def test_a_source_that_was_replaced_by_another_is_told_while_planning(spark, schema, landing):
+    run_well(copying(schema, landing), spark)
+    append(spark, f"{schema}.other", (7, "z"))
+    before = version_of(spark, f"{schema}.t")
+    moved = copying(schema, f"{schema}.other")
+    told = str(moved.plan(spark).datasets["t"].error)
+    assert f"its stream input {landing} was replaced by {schema}.other" in told
+    assert "full_refresh=['t']" in told
+    assert "reset_checkpoints=['t']" in told
+    failure(run(moved, spark).results["t"])
+    assert version_of(spark, f"{schema}.t") == before
+    run_well(copying(schema, landing), spark)
+    run_well(moved, spark, reset_checkpoints=["t"])
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (7, "z")]
+
+
+def test_a_source_that_was_renamed_is_still_the_same(spark, schema, landing):
+    run_well(copying(schema, landing), spark)
+    spark.sql(f"ALTER TABLE {landing} RENAME TO {schema}.renamed")
+    append(spark, f"{schema}.renamed", (3, "c"))
+    run_well(copying(schema, f"{schema}.renamed"), spark)
+    assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c")]
+
+
 def test_a_source_whose_rows_were_deleted_is_reported_with_the_ways_out(spark, schema, landing):
     pipeline = copying(schema, landing)
     run_well(pipeline, spark)
