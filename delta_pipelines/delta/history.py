@@ -28,8 +28,6 @@ KEEPS_ROWS = frozenset(
 """Names of Delta's operations that leave every row as it is."""
 KEEPS_ROWS_KEY = "keeps_rows"
 """In the user metadata of a commit of ours that leaves every row as it is."""
-MAX_COMMITS = 100
-"""How far back is looked; beyond that the oldest version seen stands."""
 
 
 def last_data_version(spark: SparkSession, state: TableState) -> int:
@@ -45,15 +43,20 @@ def last_data_version(spark: SparkSession, state: TableState) -> int:
 def data_version_at(spark: SparkSession, location: str, table_id: str, version: int) -> int:
     """The last version up to `version` whose commit changed rows; each is looked up once.
 
+    However many commits kept the rows since, the log is read back to the one that did not: where a
+    table's rows come from must not depend on how often somebody altered or optimized it.
+
     Args:
         spark: Any session.
         location: The table's folder.
         table_id: Delta's id of the table.
         version: The version that is read.
+
+    Returns:
+        Where the log was cleaned up before such a commit, the last version whose file is gone.
     """
-    oldest = max(0, version - MAX_COMMITS)
-    found = oldest
-    for candidate in range(version, oldest, -1):
+    found = 0
+    for candidate in range(version, 0, -1):
         known = _known.get((location, table_id, candidate))
         if known is not None:
             found = known

@@ -1,5 +1,6 @@
 """A refresh that would change nothing makes no commit and no Spark job; one that would is made."""
 
+import json
 import os
 import random
 import sys
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
+from delta_pipelines.delta import history
 from delta_pipelines.quality.watch import Watch
 from delta_pipelines_tests.pipelines import (
     Feed,
@@ -402,3 +404,22 @@ def test_a_commit_that_changes_only_properties_is_no_new_data_version(spark, sch
     assert again.version == first.version + 1
     assert again.facts.data_version == first.facts.data_version
     assert run_one(declared("two"), spark).facts.data_version == first.facts.data_version
+
+
+def test_a_table_altered_more_than_a_hundred_times_is_nobody_elses(spark, schema, monkeypatch):
+    pipeline = scratch(schema)
+    pipeline.materialized_view("t", "SELECT 1 AS id")
+    pipeline.materialized_view("child", "SELECT id FROM t")
+    run_well(pipeline, spark)
+    log = Path(spark.sql(f"DESCRIBE DETAIL {schema}.t").first()["location"].removeprefix("file:"))
+    for version in range(1, 121):
+        # As ALTER TABLE leaves it, in no time.
+        commit = {"commitInfo": {"timestamp": version, "operation": "SET TBLPROPERTIES"}}
+        (log / "_delta_log" / f"{version:020}.json").write_text(json.dumps(commit) + "\n")
+    for known in ("_known", "_entries"):
+        monkeypatch.setattr(history, known, {})  # another process
+    results = run_well(pipeline, spark).results
+    assert [results[name].reason for name in ("t", "child")] == [
+        "nothing changed since version 0"
+    ] * 2
+    assert results["t"].version == 120
