@@ -8,6 +8,7 @@ from delta_pipelines.dagster.assets import assets_of
 from delta_pipelines.dagster.jobs import build_jobs, build_schedules
 from delta_pipelines.dagster.maintenance import maintenance_of
 from delta_pipelines.dagster.resource import DeltaPipelineResource
+from delta_pipelines.dagster.source_choice import SourceChoice, chosen_sources
 from delta_pipelines.dagster.source_sensor import build_source_sensor
 from delta_pipelines.dagster.sources import observations_of
 from delta_pipelines.dagster.specs import build_specs
@@ -26,8 +27,8 @@ def build_pipeline_definitions(
     translator: DeltaPipelineTranslator | None = None,
     pool: str | None = None,
     retry_policy: dg.RetryPolicy | None = None,
-    observe_sources: bool = True,
-    refresh_on_source_change: bool = False,
+    observe_sources: SourceChoice = True,
+    refresh_on_source_change: SourceChoice = False,
     maintenance_cron: str | None = None,
     resource_key: str = "delta",
 ) -> dg.Definitions:
@@ -48,17 +49,19 @@ def build_pipeline_definitions(
         translator: Changes keys, groups, descriptions and so on; an instance.
         pool: Concurrency pool of the op; see `delta_pipeline_assets`.
         retry_policy: Retry policy of the op; see `delta_pipeline_assets`.
-        observe_sources: False when the code location defines the sources' assets elsewhere, as
-            when another pipeline writes them.
+        observe_sources: Which sources get an observable asset. An asset has one definition in a
+            code location: where another pipeline writes or observes some of them, merging fails
+            with a "Duplicate asset key", so name the others; False for none at all.
         refresh_on_source_change: Add the sensor `<pipeline>_source_sensor` (off at first), which
-            refreshes what lies downstream of a source whose rows have moved, and only that. Its
-            ticks start no JVM; see `build_source_sensor` for where it looks.
+            refreshes what lies downstream of a source whose rows have moved, and only that; names
+            of sources for a sensor that looks at these. Its ticks start no JVM; see
+            `build_source_sensor` for where it looks.
         maintenance_cron: When to compact tables and delete old files; None for no schedule.
         resource_key: Key of the resource.
 
     Raises:
-        DeclarationError: The graph has problems, or `refresh_on_source_change` finds no source;
-            nothing is loaded.
+        DeclarationError: The graph has problems, or `refresh_on_source_change` finds no source, or
+            a name is none of a source; nothing is loaded.
 
     Example:
         >>> from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
@@ -83,16 +86,21 @@ def build_pipeline_definitions(
         resource: DeltaPipelineResource = getattr(context.resources, resource_key)
         yield from resource.run(context)
 
-    sources = observations_of(specs, resource_key=resource_key)
+    observed = chosen_sources(specs, observe_sources, "observe_sources")
+    sources = observations_of(specs, observed, resource_key=resource_key)
     jobs = build_jobs(pipeline.name, [spec.key for spec in pipeline_assets.specs])
     maintenance = maintenance_of(
         specs, pool=pool, retry_policy=retry_policy, resource_key=resource_key
     )
     sensors = []
     if refresh_on_source_change:
-        sensors = [build_source_sensor(specs, jobs.refresh, warehouse=spark.warehouse)]
+        sensors = [
+            build_source_sensor(
+                specs, jobs.refresh, sources=refresh_on_source_change, warehouse=spark.warehouse
+            )
+        ]
     return dg.Definitions(
-        assets=[pipeline_assets, *(sources if observe_sources else ())],
+        assets=[pipeline_assets, *sources],
         jobs=[jobs.refresh, jobs.full_refresh, maintenance],
         schedules=build_schedules(
             (jobs.refresh, refresh_cron),

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import dagster as dg
 
+from delta_pipelines.dagster.source_choice import SourceChoice, chosen_sources
 from delta_pipelines.dagster.source_position import SourcePosition, look_at
 from delta_pipelines.dagster.specs import PipelineSpecs
 from delta_pipelines.errors import DeclarationError
@@ -21,6 +22,7 @@ def build_source_sensor(
     specs: PipelineSpecs,
     job: "dg.UnresolvedAssetJobDefinition",
     *,
+    sources: SourceChoice = True,
     warehouse: str | None,
     minimum_interval_seconds: int = 30,
 ) -> dg.SensorDefinition:
@@ -36,26 +38,29 @@ def build_source_sensor(
     Args:
         specs: The pipeline's assets and sources.
         job: The job whose assets are refreshed.
+        sources: Names of those to look at.
         warehouse: Folder of the tables that nobody gave another place, or the variable that names
             it. Not the resource: a tick would make whatever that needs, a Spark session among it.
         minimum_interval_seconds: Seconds between two ticks, at least.
 
     Raises:
-        DeclarationError: The pipeline has no source to look at.
+        DeclarationError: The pipeline has no source to look at, or `sources` names what is none.
     """
     binding = specs.binding
     name = binding.pipeline.name
-    if not specs.sources:
+    chosen_specs = chosen_sources(specs, sources, "refresh_on_source_change")
+    if not chosen_specs:
         raise DeclarationError(
-            f"refresh_on_source_change: pipeline {name} declares no source, so nothing could ever "
-            "start a refresh; declare what it reads by source(...), or leave the argument out."
+            f"refresh_on_source_change: pipeline {name} declares no source, or none was named, so "
+            "nothing could ever start a refresh; declare what it reads by source(...), or leave "
+            "the argument out."
         )
 
     def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         folder = warehouse.get_value() if isinstance(warehouse, dg.EnvVar) else warehouse
         before = read_cursor(context.cursor)
         now, moved, unknown = dict(before), [], []
-        for spec in specs.sources:
+        for spec in chosen_specs:
             identifier = binding.identifiers[spec.key]
             sight = look_at(context.instance, spec.key, identifier, folder)
             if sight.position is None:

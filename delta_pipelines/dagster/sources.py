@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from delta_pipelines.dagster.guarded import guarded_session
 from delta_pipelines.dagster.metadata import MetadataEntry, column_schema
 from delta_pipelines.dagster.resource import DeltaPipelineResource
+from delta_pipelines.dagster.source_choice import SourceChoice, chosen_sources
 from delta_pipelines.dagster.specs import PipelineSpecs, build_specs
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
 from delta_pipelines.delta.history import last_data_version
@@ -21,11 +22,12 @@ from delta_pipelines.pipeline import Pipeline
 def build_source_observations(
     pipeline: Pipeline,
     *,
+    sources: SourceChoice = True,
     translator: DeltaPipelineTranslator | None = None,
     name: str | None = None,
     resource_key: str = "delta",
 ) -> Sequence[dg.AssetsDefinition]:
-    """Make an observable asset of every `source(...)` of a pipeline.
+    """Make observable assets of the sources (`source(...)`) of a pipeline.
 
     An observation reads the Delta log and gives `<table id>:<Delta version>` as data version, the
     last version that changed rows, so that automation downstream starts only when the table really
@@ -33,12 +35,16 @@ def build_source_observations(
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
+        sources: Names of those to observe, where the code location has the others' assets already.
         translator: Changes keys, groups, descriptions and so on; an instance.
         name: Name of the op; `<pipeline>_sources` by default.
         resource_key: Key of the `DeltaPipelineResource` to read with.
 
     Returns:
-        One definition with all sources; none when the pipeline has no source.
+        One definition with all these sources; none when there is no source.
+
+    Raises:
+        DeclarationError: The graph has problems, or `sources` names what is none.
 
     Example:
         >>> import dagster as dg
@@ -48,21 +54,26 @@ def build_source_observations(
         ... )
     """
     specs = build_specs(pipeline, translator)
-    return observations_of(specs, name=name, resource_key=resource_key)
+    chosen = chosen_sources(specs, sources, "sources")
+    return observations_of(specs, chosen, name=name, resource_key=resource_key)
 
 
 def observations_of(
-    specs: PipelineSpecs, *, resource_key: str, name: str | None = None
+    specs: PipelineSpecs,
+    sources: Sequence[dg.AssetSpec],
+    *,
+    resource_key: str,
+    name: str | None = None,
 ) -> Sequence[dg.AssetsDefinition]:
-    """`build_source_observations` of a pipeline that is translated already, with its arguments."""
-    if not specs.sources:
+    """`build_source_observations` of a pipeline that is translated already, of these sources."""
+    if not sources:
         return ()
 
     def observe_sources(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
         resource: DeltaPipelineResource = getattr(context.resources, resource_key)
         failed: list[PipelineError] = []
         with guarded_session(resource, context.log) as (spark, known):
-            for spec in specs.sources:
+            for spec in sources:
                 if spec.key in context.selected_asset_keys:
                     try:
                         yield observe_table(spark, spec.key, specs.binding.identifiers[spec.key])
@@ -77,7 +88,7 @@ def observations_of(
         warnings.simplefilter("ignore", dg.BetaWarning)
         decorate = dg.multi_observable_source_asset(
             name=name or f"{specs.binding.pipeline.name}_sources",
-            specs=specs.sources,
+            specs=sources,
             can_subset=True,
             required_resource_keys={resource_key},
         )

@@ -12,7 +12,7 @@ from delta_pipelines.dagster import (
     delta_pipeline_assets,
 )
 from delta_pipelines.dagster.resource import flat_settings
-from delta_pipelines.errors import SessionError
+from delta_pipelines.errors import DeclarationError, SessionError
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines_tests.dagster.sample import sales_pipeline
 
@@ -122,6 +122,48 @@ def test_a_source_that_another_pipeline_writes_fits_into_one_location():
         dg.AssetKey(["sales", "converted"])
         in graph.get(dg.AssetKey(["landing", "rates"])).child_keys
     )
+
+
+def reading(name, *sources):
+    pipeline = Pipeline(name, schema=name)
+    for source in sources:
+        pipeline.source(source)
+    pipeline.materialized_view("t", f"SELECT * FROM {', '.join(sources)}")
+    return pipeline
+
+
+def test_several_pipelines_of_one_location_read_and_write_the_same_tables():
+    spark = DeltaPipelineResource(warehouse="unused")
+    writer = Pipeline("writer", schema="landing")
+    writer.materialized_view("written", "SELECT 1 AS id")
+    first = reading("first", "landing.shared")
+    second = reading("second", "landing.shared", "landing.written", "landing.own")
+    parts = [build_pipeline_definitions(p, spark=spark) for p in (writer, first)]
+    with pytest.raises(dg.DagsterInvalidDefinitionError, match="Duplicate asset key"):
+        dg.Definitions.merge(
+            *parts, build_pipeline_definitions(second, spark=spark)
+        ).resolve_asset_graph()
+    own = build_pipeline_definitions(second, spark=spark, observe_sources=["LANDING.own"])
+    merged = dg.Definitions.merge(*parts, own)
+    dg.Definitions.validate_loadable(merged)
+    graph = merged.resolve_asset_graph()
+    found = {name: graph.get(dg.AssetKey(["landing", name])) for name in ("shared", "own")}
+    assert all(node.is_observable for node in found.values())
+    written = graph.get(dg.AssetKey(["landing", "written"]))
+    assert written.is_materializable
+    t = dg.AssetKey(["second", "t"])
+    assert all(t in node.child_keys for node in (*found.values(), written))
+    (observations,) = build_source_observations(second, sources=["landing.own"])
+    assert observations.keys == {dg.AssetKey(["landing", "own"])}
+    assert build_source_observations(second, sources=False) == ()
+
+
+@pytest.mark.parametrize("argument", ["observe_sources", "refresh_on_source_change"])
+def test_names_that_are_no_sources_are_refused(argument):
+    with pytest.raises(DeclarationError, match=rf"{argument}: .*'landing.rats'.*'landing.rates'"):
+        build(**{argument: ["landing.rats"]})
+    with pytest.raises(DeclarationError, match=r"several names.* write \['landing.rates'\]"):
+        build(**{argument: "landing.rates"})
 
 
 def test_the_resource_key_can_be_chosen():

@@ -31,8 +31,8 @@ def tick(tmp_path, instance):
     return ticking(instance, DeltaPipelineResource(warehouse=str(tmp_path)))
 
 
-def ticking(instance, lake):
-    definitions = build_pipeline_definitions(sales(), spark=lake, refresh_on_source_change=True)
+def ticking(instance, lake, sources=True):
+    definitions = build_pipeline_definitions(sales(), spark=lake, refresh_on_source_change=sources)
     sensor = definitions.resolve_sensor_def("sales_source_sensor")
     cursors = [None]
 
@@ -67,6 +67,15 @@ def test_the_warehouse_may_be_named_by_a_variable(tmp_path, instance, monkeypatc
     lake = DeltaPipelineResource(warehouse=dg.EnvVar("SALES_LAKE"))
     tick = ticking(instance, lake)
     monkeypatch.setenv("SALES_LAKE", str(tmp_path))
+    commit(tmp_path / "landing.db" / "stock", 0)
+    assert selected(tick()) == [["stocked"]]
+
+
+def test_it_looks_at_the_sources_that_are_named_and_no_others(tmp_path, instance):
+    lake = DeltaPipelineResource(warehouse=str(tmp_path))
+    tick = ticking(instance, lake, ["landing.stock"])
+    commit(tmp_path / "landing.db" / "rates", 0)
+    assert "landing.rates" not in tick().skip_message
     commit(tmp_path / "landing.db" / "stock", 0)
     assert selected(tick()) == [["stocked"]]
 
