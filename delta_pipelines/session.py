@@ -1,5 +1,6 @@
 """A SparkSession with Delta and a persistent catalog, built once per process."""
 
+import logging
 import os
 import threading
 from collections.abc import Mapping
@@ -315,6 +316,7 @@ def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "Spark
         with _catalog_open(config, catalog):
             spark = builder.getOrCreate()
             spark.catalog.databaseExists("default")
+        _quieten_query_errors()
     except CatalogServerError:
         raise
     except Exception as error:  # noqa: BLE001 - told as a SessionError
@@ -322,6 +324,17 @@ def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "Spark
         told.__cause__ = error
         raise Redaction.of(config).error(told) from told.__cause__
     return spark
+
+
+def _quieten_query_errors() -> None:
+    """Have PySpark raise an error of a query alone, not print it to stderr before that.
+
+    What it prints is the whole error as JSON, with credentials that the query holds.
+    """
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _catalog_open(

@@ -260,13 +260,19 @@ class _Resolver:
             return self._dataset_named(declaration, _name(bound), f"inputs[{table.name!r}]")
         found = self._lookup(table.name)
         if found is None and len(table.parts) == 1:
-            self._unknown(
-                declaration,
-                f"the SQL reads {table.name!r}, which the pipeline does not declare",
-                table.name,
-                " A table of somebody else is read by its qualified name, or declared by source().",
-            )
+            self._unknown_in_sql(declaration, table.name)
         return found
+
+    def _unknown_in_sql(self, declaration: Declaration, name: str) -> None:
+        text = f"the SQL reads {name!r}, which the pipeline does not declare"
+        elsewhere = self._by_last_part.get(name.lower(), [])
+        if elsewhere:  # a parameter would find it; in SQL a bare name stands in the own schema
+            whole = " or ".join(str(identifier) for identifier in elsewhere)
+            self.unknown += 1
+            self._problem(declaration, f"{text} in its own schema; in SQL write {whole}.")
+            return
+        more = " A table of somebody else is read by its qualified name, or declared by source()."
+        self._unknown(declaration, text, name, more)
 
     def _check_use(self, declaration: Declaration, table: TableName) -> None:
         """What Spark's grammar takes after a table's name only, where the input's name goes in."""

@@ -1,6 +1,7 @@
 """Sessions with a real Spark: one per process, one process per catalog, nothing left around."""
 
 import json
+import logging
 import os
 import re
 import signal
@@ -10,8 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import AnalysisException, ArithmeticException
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import udf
+from pyspark.sql.functions import col, lit, udf
 
 from delta_pipelines.errors import SessionError
 from delta_pipelines.session import check_session, get_session
@@ -102,6 +104,19 @@ def run(tmp_path: Path, spark_settings: dict[str, str]) -> Iterator[Run]:
 def test_a_udf_runs_on_the_drivers_python(spark: SparkSession) -> None:
     interpreter = udf(lambda _: sys.executable)
     assert spark.range(1).select(interpreter("id")).first() == (sys.executable,)
+
+
+def test_an_error_of_a_query_is_raised_and_not_printed_too(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PySpark's loggers would print it as JSON, with whatever secret stands in the query."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        caplog.set_level(logging.getLogger(name).level, logger=name)  # puts the handler there
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        spark.sql("SELECT nobody_has_this")
+    with pytest.raises(ArithmeticException):
+        spark.range(1).select(col("id") / lit(0)).collect()
+    assert [record.name for record in caplog.records if "QueryContext" in record.name] == []
 
 
 def test_tables_are_delta_and_stand_in_the_warehouse(

@@ -381,3 +381,11 @@ def test_a_bound_parameter_is_an_input_whatever_its_default() -> None:
 
     with pytest.raises(UnknownDatasetError):
         made.graph()
+
+
+def test_sql_that_names_a_source_of_another_schema_barely_is_told_its_whole_name() -> None:
+    p = pipeline()
+    p.source("landing.src")
+    p.materialized_view("t", "SELECT * FROM src")
+    with pytest.raises(dp.UnknownDatasetError, match=r"in SQL write landing\.src\. \["):
+        p.graph()
