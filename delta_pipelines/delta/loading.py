@@ -197,6 +197,7 @@ def history_entry(spark: SparkSession, location: str, version: int) -> HistoryEn
         metrics=whole_numbers(about.get("operationMetrics") or {}),
         user_metadata=about.get("userMetadata"),
         timestamp=int(about.get("timestamp", 0)),
+        parameters=_given(about.get("operationParameters")),
     )
 
 
@@ -211,7 +212,12 @@ def _described_entry(spark: SparkSession, location: str, version: int) -> Histor
         metrics=whole_numbers(found["operationMetrics"] or {}),
         user_metadata=found["userMetadata"],
         timestamp=int(found["timestamp"].timestamp() * 1000),
+        parameters=_given(found["operationParameters"]),
     )
+
+
+def _given(parameters: Mapping[str, object] | None) -> dict[str, str]:
+    return {name: str(value) for name, value in (parameters or {}).items() if value is not None}
 
 
 def whole_numbers(metrics: Mapping[str, str]) -> dict[str, int]:

@@ -67,6 +67,7 @@ class HistoryEntry:
         metrics: Its operation metrics that are whole numbers.
         user_metadata: The text that the writer left, None when there is none.
         timestamp: Milliseconds since 1970, UTC.
+        parameters: What the operation was given; of a `RESTORE` `version` or `timestamp`.
     """
 
     version: int
@@ -74,6 +75,7 @@ class HistoryEntry:
     metrics: Mapping[str, int]
     user_metadata: str | None
     timestamp: int
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

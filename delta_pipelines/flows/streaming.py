@@ -40,6 +40,7 @@ from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.flow_definition import fits, flow_definition
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.planning.restored import check_not_restored
 from delta_pipelines.planning.starting_anew import from_the_beginning, outdated_reason
 from delta_pipelines.planning.stream_plans import NOTHING_NEW
 from delta_pipelines.steps import Step, reached
@@ -121,6 +122,8 @@ class StreamRun:
         if self._table.identifier not in self._context.begun:
             reset = self._context.plan.reset_checkpoints
             anew = {flow.key for flow in self._flows if flow.name.lower() in reset}
+        going_on = [f for f in self._flows if f.key in current and f.key not in anew]
+        check_not_restored(spark, self._table, going_on, base)
         for flow in self._flows:
             had = current.get(flow.key)
             told = had.outdated(sources[flow.key]) if had else []

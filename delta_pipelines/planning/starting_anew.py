@@ -84,6 +84,35 @@ def outdated_reason(
     )
 
 
+def restored_reason(
+    table: Table, flows: Sequence[Flow], current: Mapping[str, str], *, version: int, to: str
+) -> str:
+    """Why a restored table's streams cannot go on, and the ways out, as sentences.
+
+    Args:
+        table: As declared.
+        flows: The flows whose micro-batches the RESTORE took out.
+        current: The properties that the table has.
+        version: The commit of the RESTORE.
+        to: What it went back to.
+    """
+    names = ", ".join(repr(flow.name) for flow in flows)
+    again = "appends once more" if table.is_streaming_table else "merges once more"
+    ways = from_the_beginning(
+        table,
+        flows,
+        current,
+        what="it",
+        streams=f"the stream from its beginning, which {again} what the table still has",
+    )
+    return (
+        f"the table was restored to {to} (RESTORE, its version {version}), which took out "
+        f"micro-batches that the checkpoint of flow {names} counts as written: going on would "
+        f"leave their rows out; nothing was read. Ways out: undo it (RESTORE TABLE "
+        f"{table.identifier} TO VERSION AS OF {version - 1}), {ways}."
+    )
+
+
 def copied_reason(table: Table, flows: Sequence[Flow], current: Mapping[str, str]) -> str:
     """Why a copied table's streams cannot go on, and the ways out, as sentences.
 

@@ -22,6 +22,7 @@ from delta_pipelines.planning.checkpoints import (
     replaced_checkpoints,
 )
 from delta_pipelines.planning.kept_schema import needs_rewrite
+from delta_pipelines.planning.restored import check_not_restored
 from delta_pipelines.planning.selection import RefreshSet
 from delta_pipelines.planning.starting_anew import (
     copied_reason,
@@ -112,15 +113,15 @@ class StreamPlans:
         flows = self._graph.flows_of(table.identifier)
         has = base.properties if base else {}
         current = checkpoints_of(has) if not is_full_refresh else {}
-        if base is not None and base.is_copy:
-            reset = self._chosen.reset
-            kept = [f for f in flows if f.key in current and f.name.lower() not in reset]
-            if kept:
-                raise DatasetError(copied_reason(table, flows, has), dataset=table.name)
+        reset = self._chosen.reset
+        going_on = [f for f in flows if f.key in current and f.name.lower() not in reset]
+        if base is not None and base.is_copy and going_on:
+            raise DatasetError(copied_reason(table, flows, has), dataset=table.name)
+        check_not_restored(frames[0].sparkSession, table, going_on, base)
         notes = []
         for flow in flows:
             had = current.get(flow.key)
-            if flow.name.lower() in self._chosen.reset:
+            if flow.name.lower() in reset:
                 notes.append(f"flow {flow.name!r} reads its streams from the beginning")
             elif had is None and base is not None and not is_full_refresh:
                 notes.append(f"flow {flow.name!r} is new: it reads its streams from the beginning")

@@ -692,6 +692,58 @@ def test_a_restored_source_that_is_refreshed_fully_is_noticed(spark, schema, lan
     assert rows_of(spark, f"{schema}.reader") == [(1, "a"), (2, "b")]
 
 
+def grown(spark: SparkSession, schema: str, landing: str) -> tuple[dp.Pipeline, int]:
+    """A streaming table of three batches, and the version that has two of them."""
+    pipeline = copying(schema, landing)
+    run_well(pipeline, spark)
+    append(spark, landing, (3, "c"))
+    run_well(pipeline, spark)
+    version = version_of(spark, f"{schema}.t")
+    append(spark, landing, (4, "d"))
+    run_well(pipeline, spark)
+    return pipeline, version
+
+
+@pytest.mark.parametrize("way_out", ["full_refresh", "reset_checkpoints", "undo"])
+def test_a_table_restored_to_before_its_batches_is_told_while_planning(
+    spark, schema, landing, way_out
+):
+    pipeline, before = grown(spark, schema, landing)
+    last = version_of(spark, f"{schema}.t")
+    spark.sql(f"RESTORE TABLE {schema}.t TO VERSION AS OF {before - 1}")
+    spark.sql(f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('theirs' = '1')")
+    told = str(pipeline.plan(spark).datasets["t"].error)
+    assert f"restored to version {before - 1}" in told
+    assert f"RESTORE TABLE {schema}.t TO VERSION AS OF {last}" in told
+    assert "full_refresh=['t']" in told
+    assert "reset_checkpoints=['t']" in told
+    append(spark, landing, (5, "e"))
+    failure(run(pipeline, spark).results["t"])
+    kept = rows_of(spark, f"{schema}.t")
+    assert kept == [(1, "a"), (2, "b")]
+    if way_out == "undo":
+        spark.sql(f"RESTORE TABLE {schema}.t TO VERSION AS OF {last}")
+        run_well(pipeline, spark)
+    else:
+        run_well(pipeline, spark, **{way_out: ["t"]})
+    again = kept if way_out == "reset_checkpoints" else []
+    everything = [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e")]
+    assert rows_of(spark, f"{schema}.t") == sorted(everything + again)
+    append(spark, landing, (6, "f"))
+    run_well(pipeline, spark)
+    assert (6, "f") in rows_of(spark, f"{schema}.t")
+
+
+def test_a_table_restored_to_its_last_batch_goes_on(spark, schema, landing):
+    pipeline, _ = grown(spark, schema, landing)
+    last = version_of(spark, f"{schema}.t")
+    spark.sql(f"DELETE FROM {schema}.t WHERE id = 1")
+    spark.sql(f"RESTORE TABLE {schema}.t TO VERSION AS OF {last}")
+    append(spark, landing, (5, "e"))
+    run_well(pipeline, spark)
+    assert [row[0] for row in rows_of(spark, f"{schema}.t")] == [1, 2, 3, 4, 5]
+
+
 def test_a_source_wiped_by_another_run_after_the_plan_is_noticed(spark, schema, landing):
     pipeline = read_again(schema, landing)
     run_well(pipeline, spark)
