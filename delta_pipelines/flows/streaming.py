@@ -35,8 +35,10 @@ from delta_pipelines.planning.checkpoints import (
     checkpoints_property,
     next_checkpoints,
     replaced_property,
+    with_columns,
 )
 from delta_pipelines.planning.decision import TableDecision
+from delta_pipelines.planning.flow_columns import given_columns
 from delta_pipelines.planning.flow_definition import fits, flow_definition
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.plan import DatasetPlan
@@ -134,7 +136,12 @@ class StreamRun:
             if had and flow.key not in anew:
                 check_not_behind(self._spark, self._table, flow, transaction, self._path(flow, had))
         self._checkpoints = next_checkpoints(
-            current, sources, anew=tuple(anew), run=self._context.run_id
+            current,
+            sources,
+            anew=tuple(anew),
+            run=context.run_id,
+            # What an earlier attempt has found is newer than the plan.
+            columns={} if self._table.identifier in context.begun else self._planned.given,
         )
         properties = {
             **planned.properties,
@@ -201,7 +208,8 @@ class StreamRun:
         batches = _Batches(self, flow, checkpoint.application(table_id, flow.key))
         with active(session), quiet_callbacks():
             rows = self._context.rows(session, flow, as_planned=False)
-            if self._schema is None or not fits(rows.schema, self._schema):
+            is_known = given_columns(rows.schema) == checkpoint.columns
+            if not is_known or self._schema is None or not fits(rows.schema, self._schema):
                 self._evolve()
             # Of a single flow the plan has said so, or the table would have been left alone.
             has_others = len(self._flows) > 1
@@ -276,19 +284,22 @@ class StreamRun:
         """Give the table the columns that its streams have by now, in one commit."""
         transaction = begin(self._spark, self._table.identifier)
         assert transaction.base is not None
-        schemas = []
+        given = {}
         for flow in self._flows:
             session = self._context.session(self._spark, flow)
             with active(session):
-                schemas.append(self._context.rows(session, flow, as_planned=False).schema)
+                given[flow.name] = self._context.rows(session, flow, as_planned=False).schema
         definition = flow_definition(
             self._table,
             transaction.base,
-            schemas,
+            given,
             is_full_refresh=False,
             pipeline=self._context.plan.pipeline,
         )
-        self._alter(transaction, definition)
+        gives = {flow.key: given_columns(given[flow.name]) for flow in self._flows}
+        self._checkpoints = with_columns(self._checkpoints, gives)
+        properties = {**definition.properties, **checkpoints_property(self._checkpoints)}
+        self._alter(transaction, dataclasses.replace(definition, properties=properties))
         commit = self._commit(transaction)
         self._schema = definition.schema
         self._note_begun(transaction, commit)

@@ -3,7 +3,8 @@
 A flow's checkpoint has an id of its own, and the table's properties say which one counts. A full
 refresh gives every flow a new one in the commit that wipes the rows; so whatever crashes, the table
 has either the old rows and their checkpoints, or no rows and fresh ones. Beside the id stands what
-the checkpoint's streams read, so that a source that was wiped or made anew is noticed.
+the checkpoint's streams read, so that a source that was wiped or made anew is noticed, and
+which columns the flow gave, so that one which it gives no more is.
 
 Nothing is read or written here; but an id is a random one, and an epoch is the time.
 """
@@ -50,11 +51,14 @@ class Checkpoint:
         id: Part of its path, and of the application id that makes its batches exactly once.
         sources: Qualified name -> what it was when the checkpoint began.
         run: Id of the run that began it; a retry of that run does not begin again.
+        columns: Columns that the flow gave last, from `flow_columns.given_columns`; None when that
+            was not recorded.
     """
 
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     sources: Mapping[str, StreamSource] = field(default_factory=dict)
     run: str | None = None
+    columns: tuple[str, ...] | None = None
 
     def path(self, storage: str, table: Identifier, flow: str) -> str:
         """Where Spark keeps it, under a storage root."""
@@ -109,6 +113,7 @@ def checkpoints_of(properties: Mapping[str, str]) -> dict[str, Checkpoint]:
             entry["id"],
             {n: StreamSource(**s) for n, s in entry.get("sources", {}).items()},
             entry.get("run"),
+            tuple(entry["columns"]) if entry.get("columns") is not None else None,
         )
         for flow, entry in listed.items()
     }
@@ -169,6 +174,7 @@ def next_checkpoints(
     *,
     anew: Sequence[str],
     run: str | None = None,
+    columns: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, Checkpoint]:
     """The checkpoints of a table's next refresh.
 
@@ -179,12 +185,30 @@ def next_checkpoints(
         sources: Flow -> what its streams read now.
         anew: Flows that begin from the beginning.
         run: Id of the run in which that happens.
+        columns: Flow -> the columns that it gives now; one that is not named keeps its own.
     """
     following = dict(current)
     for flow, reads in sources.items():
         had = current.get(flow)
         if had is None or flow in anew:
-            following[flow] = Checkpoint(sources=dict(reads), run=run)
+            following[flow] = Checkpoint(
+                sources=dict(reads), run=run, columns=had.columns if had else None
+            )
         elif not reads.keys() <= had.sources.keys():
             following[flow] = replace(had, sources={**reads, **had.sources})
-    return following
+    return with_columns(following, columns or {})
+
+
+def with_columns(
+    checkpoints: Mapping[str, Checkpoint], columns: Mapping[str, tuple[str, ...]]
+) -> dict[str, Checkpoint]:
+    """The checkpoints, with what their flows give now.
+
+    Args:
+        checkpoints: By flow.
+        columns: Flow -> columns; one that is not named keeps its own.
+    """
+    return {
+        flow: replace(checkpoint, columns=columns.get(flow, checkpoint.columns))
+        for flow, checkpoint in checkpoints.items()
+    }

@@ -109,7 +109,7 @@ def _evolved(table: Table, base: TableState, wanted: StructType) -> StructType:
         raise SchemaChangeError(
             f"the table is partitioned by ({', '.join(base.partition_columns)}), the declaration "
             f"says ({', '.join(declared)}), and a refresh keeps the rows where they are. "
-            f"{_ways_out(table, base)}",
+            f"{ways_out(table, base)}",
             dataset=table.name,
         )
     try:
@@ -118,7 +118,7 @@ def _evolved(table: Table, base: TableState, wanted: StructType) -> StructType:
     except Refused as refused:
         reasons = " ".join(refused.reasons)
         raise SchemaChangeError(
-            f"table {base.identifier}: {reasons} {_ways_out(table, base)}", dataset=table.name
+            f"table {base.identifier}: {reasons} {ways_out(table, base)}", dataset=table.name
         ) from refused
     return schema
 
@@ -170,8 +170,15 @@ def _check_identities(table: Table, base: TableState, schema: StructType) -> Non
         )
 
 
-def _ways_out(table: Table, base: TableState) -> str:
-    ways = ["let the query give what the table has (cast, or select the column)"]
+def ways_out(table: Table, base: TableState, query: str = "query") -> str:
+    """The ways out of a change that a table does not take, as a sentence.
+
+    Args:
+        table: As declared.
+        base: The table as it is.
+        query: What the sentence calls that which gives its rows.
+    """
+    ways = [f"let the {query} give what the table has (cast, or select the column)"]
     if table.declaration.schema_drift != "evolve":
         ways.append("declare another schema_drift")
     return f"Ways out: {', '.join(ways)}, or {full_refresh_of(table, base.properties)}."

@@ -1,7 +1,7 @@
 """What a table is to be when flows keep adding to it: columns of all flows, and its epoch."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql.types import StructType
@@ -10,15 +10,16 @@ from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import SchemaChangeError
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, next_epoch
-from delta_pipelines.planning.definition import table_definition
+from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, checkpoints_of, next_epoch
+from delta_pipelines.planning.definition import table_definition, ways_out
+from delta_pipelines.planning.flow_columns import check_given
 from delta_pipelines.planning.kept_schema import Refused, merged_schema, nullable_schema
 
 
 def flow_definition(
     table: Table,
     base: TableState | None,
-    schemas: Sequence[StructType],
+    given: Mapping[str, StructType],
     *,
     is_full_refresh: bool,
     pipeline: str,
@@ -31,25 +32,40 @@ def flow_definition(
     Args:
         table: The table as declared.
         base: The table as it is, None when it does not exist.
-        schemas: Columns that each flow gives.
+        given: Flow's name -> columns that it gives.
         is_full_refresh: True when its rows are wiped first.
         pipeline: Name of the pipeline.
 
     Raises:
         DatasetError: The table belongs to another pipeline, or a named column does not exist.
-        SchemaChangeError: Its flows do not fit together, or a change that the table does not take.
+        SchemaChangeError: Its flows do not fit together, one of them gives a column no more, or a
+            change that the table does not take.
     """
     definition = table_definition(
         table,
         base,
-        flows_schema(table, schemas),
+        flows_schema(table, list(given.values())),
         is_full_refresh=is_full_refresh,
         pipeline=pipeline,
     )
-    if base is None or not is_full_refresh or not table.keeps_rows:
+    if base is None or not table.keeps_rows:
+        return definition
+    if not is_full_refresh:
+        _check_given(table, base, given)
         return definition
     properties = {**definition.properties, **next_epoch(base.properties)}
     return dataclasses.replace(definition, properties=properties)
+
+
+def _check_given(table: Table, base: TableState, given: Mapping[str, StructType]) -> None:
+    try:
+        check_given(base.schema, checkpoints_of(base.properties), given)
+    except Refused as refused:
+        reasons = " ".join(refused.reasons)
+        raise SchemaChangeError(
+            f"table {base.identifier}: {reasons} {ways_out(table, base, 'flow')}",
+            dataset=table.name,
+        ) from refused
 
 
 def without_checkpoints(definition: TableDefinition) -> TableDefinition:

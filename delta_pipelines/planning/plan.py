@@ -80,6 +80,7 @@ class DatasetPlan:
         action: `create`, `refresh`, `full_refresh`, or `none` when it cannot or need not.
         reason: Why this action, as a sentence.
         schema: Columns that the query gives; None when it could not be analysed.
+        given: Flow -> the columns that it gives, as its checkpoint remembers them.
         definition: What the table is to be afterwards; None for views and failed plans.
         base: What the table is now; None when it does not exist or is a view.
         schema_changes: What changes in the table's schema.
@@ -102,6 +103,7 @@ class DatasetPlan:
     action: Action
     reason: str
     schema: StructType | None = None
+    given: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     definition: TableDefinition | None = None
     base: TableState | None = None
     schema_changes: tuple[SchemaChange, ...] = ()

@@ -24,6 +24,7 @@ from delta_pipelines.planning.expressions import (
     check_upsert_expressions,
     with_expressions,
 )
+from delta_pipelines.planning.flow_columns import given_columns
 from delta_pipelines.planning.flow_definition import (
     flow_definition,
     flows_schema,
@@ -221,9 +222,9 @@ class _Planner:
             with active(one.session) if some else nullcontext():
                 check_upsert_expressions(table, one.frame)
                 check_expectations(flow, one.frame, table.name)
-        schemas = [frame.schema for frame in frames]
+        given = {flow.name: frame.schema for flow, frame in zip(flows, frames, strict=True)}
         definition = flow_definition(
-            table, base, schemas, is_full_refresh=is_full, pipeline=self._plan.pipeline
+            table, base, given, is_full_refresh=is_full, pipeline=self._plan.pipeline
         )
         notes: tuple[str, ...] = ()
         is_stream = any(frame.isStreaming for frame in frames)
@@ -241,7 +242,8 @@ class _Planner:
             action=action,
             reason=reason,
             how=reason,
-            schema=flows_schema(table, schemas),
+            schema=flows_schema(table, list(given.values())),
+            given={flow.key: given_columns(given[flow.name]) for flow in flows},
             definition=definition,
             base=base,
             schema_changes=tuple(diff_schemas(base.schema, definition.schema)) if base else (),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.checkpoints import (
+    CHECKPOINTS_KEY,
     Checkpoint,
     StreamSource,
     checkpoints_of,
@@ -21,7 +22,14 @@ SOURCES = st.dictionaries(
     st.text(min_size=1), st.builds(StreamSource, st.text(), st.integers(0, 9)), max_size=3
 )
 CHECKPOINTS = st.dictionaries(
-    st.text(min_size=1), st.builds(Checkpoint, st.uuids().map(str), SOURCES), max_size=3
+    st.text(min_size=1),
+    st.builds(
+        Checkpoint,
+        st.uuids().map(str),
+        SOURCES,
+        columns=st.none() | st.lists(st.text(), max_size=3).map(tuple),
+    ),
+    max_size=3,
 )
 
 
@@ -38,6 +46,20 @@ def test_a_flow_keeps_its_checkpoint_unless_it_begins_anew(current, sources, dat
     for flow, checkpoint in following.items():
         kept = flow in current and not (flow in sources and flow in anew)
         assert (checkpoint.id == current[flow].id if flow in current else False) == kept
+
+
+def test_a_property_from_before_columns_were_recorded_is_read() -> None:
+    text = '{"flights": {"id": "c1", "sources": {}, "run": "r"}}'
+    assert checkpoints_of({CHECKPOINTS_KEY: text})["flights"].columns is None
+
+
+def test_what_a_flow_gives_is_recorded_and_outlives_a_reset() -> None:
+    had = {"one": Checkpoint("c1", columns=("a",)), "two": Checkpoint("c2", columns=("b",))}
+    kept = next_checkpoints(had, {"one": {}}, anew=["one"])
+    assert [kept[flow].columns for flow in ("one", "two")] == [("a",), ("b",)]
+    following = next_checkpoints(had, {"one": {}}, anew=[], columns={"one": ("a", "c")})
+    assert following["one"] == Checkpoint("c1", columns=("a", "c"))
+    assert following["two"] == had["two"]
 
 
 def test_an_application_id_is_never_that_of_another_checkpoint_flow_or_table() -> None:

@@ -1,0 +1,78 @@
+"""A flow that stops giving a column which it gave before is refused by name."""
+
+import pytest
+from pyspark.sql.types import StructField, StructType
+
+import delta_pipelines as dp
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import SchemaChangeError
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.checkpoints import Checkpoint, checkpoints_property
+from delta_pipelines.planning.flow_columns import check_given, given_columns
+from delta_pipelines.planning.flow_definition import flow_definition
+from delta_pipelines.planning.kept_schema import Refused
+
+FEW = StructType().add("id", "integer")
+INNER = StructType().add("a", "integer").add("b", "integer")
+ALL = StructType().add("id", "integer").add("Name", "string").add("s", INNER)
+EVERY = given_columns(ALL)
+
+
+def refusal(gives: StructType, had: Checkpoint, table: StructType = ALL) -> str | None:
+    try:
+        check_given(table, {"one": had}, {"One": gives, "two": ALL})
+    except Refused as refused:
+        return str(refused)
+    return None
+
+
+def test_columns_and_their_parts_that_are_gone_are_told() -> None:
+    told = refusal(FEW, Checkpoint(columns=EVERY)) or ""
+    assert "column Name (string) is not in flow 'One' any more" in told
+    assert "column s (struct<a:int,b:int>)" in told
+    assert "s.a" not in told
+    part = StructType([*FEW, ALL["Name"], StructField("s", StructType([INNER["a"]]))])
+    assert "column s.b (int)" in (refusal(part, Checkpoint(columns=EVERY)) or "")
+
+
+@pytest.mark.parametrize("columns", [None, (), ("id",)])
+def test_what_a_flow_never_gave_or_nobody_recorded_is_not_compared(
+    columns: tuple[str, ...] | None,
+) -> None:
+    assert refusal(FEW, Checkpoint(columns=columns)) is None
+
+
+def test_a_new_flow_and_a_column_that_the_table_has_no_more_are_fine() -> None:
+    check_given(ALL, {"two": Checkpoint(columns=EVERY)}, {"one": FEW, "two": ALL})
+    assert refusal(FEW, Checkpoint(columns=EVERY), table=FEW) is None
+
+
+def defined(schema_drift: str, *, is_full_refresh: bool = False) -> None:
+    pipeline = dp.Pipeline("p", schema="s")
+    pipeline.create_streaming_table("t", schema_drift=schema_drift)
+    for name in ("one", "two"):
+
+        @pipeline.append_flow(target="t", name=name)
+        def rows(spark: object) -> object:
+            return spark
+
+    table = pipeline.graph().tables["t"]
+    assert isinstance(table, Table)
+    known = {flow: Checkpoint(columns=EVERY) for flow in ("one", "two")}
+    base = TableState(
+        Identifier(None, "s", "t"), "file:/t", "id", 3, ALL, properties=checkpoints_property(known)
+    )
+    given = {"one": FEW, "two": ALL}
+    flow_definition(table, base, given, is_full_refresh=is_full_refresh, pipeline="p")
+
+
+@pytest.mark.parametrize("schema_drift", ["evolve", "add_columns", "fail"])
+def test_every_policy_refuses_it_with_the_ways_out(schema_drift: str) -> None:
+    with pytest.raises(SchemaChangeError) as raised:
+        defined(schema_drift)
+    told = str(raised.value)
+    assert "let the flow give what the table has" in told
+    assert "full_refresh=['t']" in told
+    assert ("another schema_drift" in told) == (schema_drift != "evolve")
+    defined(schema_drift, is_full_refresh=True)
