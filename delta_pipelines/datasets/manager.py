@@ -31,12 +31,15 @@ from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.decision import TableDecision, decide
+from delta_pipelines.planning.ownership import owner
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
 from delta_pipelines.planning.view_definition import (
-    is_published,
+    PUBLISHED,
+    check_view_owner,
     published_sql,
     view_properties,
+    why_published,
 )
 from delta_pipelines.quality.results import told
 from delta_pipelines.quality.watch import Watch
@@ -185,21 +188,25 @@ class DatasetManager:
                 continue
             try:
                 context.planned(identifier)
-                self.materialize_view(dataset, graph.flow(identifier))
+                flow = graph.flow(identifier)
+                self.materialize_view(dataset, flow, pipeline=context.plan.pipeline)
             except PipelineError as error:
                 failed[str(identifier)] = error
         if failed:
             raise next(iter(failed.values()))
 
-    def materialize_view(self, view: View, flow: Flow) -> None:
+    def materialize_view(self, view: View, flow: Flow, *, pipeline: str | None = None) -> None:
         """Create or replace one persisted view under its flow's catalog and schema.
 
         Args:
             view: The view.
             flow: Its flow.
+            pipeline: The pipeline that the view is to belong to; by default it stays with whom it
+                belongs to.
 
         Raises:
-            DatasetError: It cannot be published; its old definition stays.
+            DatasetError: It cannot be published, or belongs to another pipeline; its old
+                definition stays.
         """
         sql = published_sql(flow)
         declaration = view.declaration
@@ -207,11 +214,16 @@ class DatasetManager:
             ensure_schema(self._spark, view.identifier)
             # Its names are taken from there, whichever schema it stands in itself.
             ensure_schema(self._spark, Identifier(flow.catalog, flow.schema, view.identifier.name))
+            existing = load_view(self._spark, view.identifier)
+            if existing is not None and pipeline is None:
+                pipeline = owner(existing.properties or {})
+            elif existing is not None and pipeline is not None:
+                check_view_owner(existing, flow, pipeline)
             statement = create_view_sql(
                 view.identifier,
                 sql,
                 comment=declaration.comment,
-                properties=view_properties(declaration),
+                properties=view_properties(declaration, pipeline),
             )
             reached(Step.PUBLISH, str(view.identifier))
             with (
@@ -231,10 +243,13 @@ class DatasetManager:
                 schema = context.rows(session, flow).schema
             existing = load_view(session, view.identifier)
             facts = TableFacts(schema=schema)
-            if existing is not None and is_published(existing, flow, schema):
-                return Outcome("unchanged", "none", "the view is published exactly so", facts)
+            pipeline = context.plan.pipeline
+            if existing is not None and not why_published(
+                existing, flow, schema, pipeline=pipeline
+            ):
+                return Outcome("unchanged", "none", PUBLISHED, facts)
             context.check_lease(view.identifier)
-            DatasetManager(session).materialize_view(view, flow)
+            DatasetManager(session).materialize_view(view, flow, pipeline=pipeline)
         return Outcome("completed", planned.action, planned.reason, facts)
 
     def _stream(

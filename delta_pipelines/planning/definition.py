@@ -18,6 +18,7 @@ from delta_pipelines.planning.drift import check_drift
 from delta_pipelines.planning.kept_schema import Refused, evolved_schema, nullable_schema
 from delta_pipelines.planning.ownership import (
     KIND_KEY,
+    check_owner,
     owner,
     target_comment,
     target_properties,
@@ -185,17 +186,10 @@ def ways_out(table: Table, base: TableState, query: str = "query") -> str:
 
 
 def _check_owner(table: Table, base: TableState, pipeline: str) -> None:
-    owned_by = owner(base.properties)
-    if owned_by is not None and owned_by != pipeline:
-        raise DatasetError(
-            f"table {base.identifier} belongs to pipeline {owned_by!r}. Rename the dataset, or "
-            f"hand the table over with ALTER TABLE ... UNSET TBLPROPERTIES "
-            f"('delta_pipelines.pipeline').",
-            dataset=table.name,
-        )
+    check_owner("table", base.identifier, base.properties, pipeline=pipeline, dataset=table.name)
     declared = table.declaration.partition_cols
     theirs = [column.lower() for column in base.partition_columns]
-    if owned_by is None and theirs != [column.lower() for column in declared]:
+    if owner(base.properties) is None and theirs != [column.lower() for column in declared]:
         raise SchemaChangeError(
             f"table {base.identifier} was made by somebody else, partitioned by "
             f"({', '.join(base.partition_columns)}), and the declaration says "

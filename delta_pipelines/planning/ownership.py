@@ -1,4 +1,4 @@
-"""Which properties of a table are ours: remembered in the table itself.
+"""Whose a table or a view is, and which properties of a table are ours: remembered in itself.
 
 Declared properties that are taken out of the declaration are taken off the table; what somebody
 else set stays. So the table remembers which keys a declaration put there.
@@ -6,9 +6,12 @@ else set stays. So the table remembers which keys a declaration put there.
 
 import json
 from collections.abc import Mapping
+from typing import Literal
 
 from delta_pipelines.declarations import Declaration
+from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.properties import RESET_ALLOWED, flag
+from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, EPOCH_KEY, REPLACED_KEY
 from delta_pipelines.planning.plan import PropertyChange
 
@@ -22,8 +25,43 @@ COMMENT = "comment"
 
 
 def owner(properties: Mapping[str, str]) -> str | None:
-    """The pipeline that a table belongs to, None for a table of somebody else."""
+    """The pipeline that a table or view belongs to, None for one of somebody else."""
     return properties.get(PIPELINE_KEY)
+
+
+def check_owner(
+    what: Literal["table", "view"],
+    identifier: Identifier,
+    properties: Mapping[str, str],
+    *,
+    pipeline: str,
+    dataset: str,
+) -> None:
+    """Refuse to write what another pipeline owns: the two would replace each other's by turns.
+
+    Args:
+        what: Kind of the thing.
+        identifier: Its qualified name.
+        properties: Its properties.
+        pipeline: Who wants to write it.
+        dataset: Declared name of the dataset.
+
+    Raises:
+        DatasetError: It belongs to another pipeline.
+    """
+    owned_by = owner(properties)
+    if owned_by is not None and owned_by != pipeline:
+        raise DatasetError(
+            f"{what} {identifier} belongs to pipeline {owned_by!r}. Rename the dataset, or hand "
+            f"the {what} over with ALTER {what.upper()} ... UNSET TBLPROPERTIES "
+            f"('{PIPELINE_KEY}').",
+            dataset=dataset,
+        )
+
+
+def adoption(what: Literal["table", "view"]) -> str:
+    """The note of a plan that makes somebody else's table or view the pipeline's own."""
+    return f"the {what} was made by somebody else; this pipeline takes it over"
 
 
 def owned_keys(properties: Mapping[str, str]) -> frozenset[str]:

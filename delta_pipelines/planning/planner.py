@@ -32,7 +32,12 @@ from delta_pipelines.planning.flow_definition import (
 )
 from delta_pipelines.planning.inputs import advice
 from delta_pipelines.planning.lineage import ColumnLineage, column_lineage
-from delta_pipelines.planning.ownership import owner, property_changes, protects_itself
+from delta_pipelines.planning.ownership import (
+    adoption,
+    owner,
+    property_changes,
+    protects_itself,
+)
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.planning.schema_diff import diff_schemas
@@ -43,7 +48,14 @@ from delta_pipelines.planning.stream_plans import NOTHING_NEW, StreamPlans
 from delta_pipelines.planning.table_rules import rule_notes
 from delta_pipelines.planning.tables import Tables
 from delta_pipelines.planning.tracing import last_write, tables_behind, trace
-from delta_pipelines.planning.view_definition import is_published, unnamed_columns, view_changes
+from delta_pipelines.planning.view_definition import (
+    PUBLISHED,
+    check_view_owner,
+    is_foreign,
+    unnamed_columns,
+    view_changes,
+    why_published,
+)
 from delta_pipelines.redaction import Redaction
 from delta_pipelines.session import check_catalog, check_session
 
@@ -314,12 +326,15 @@ class _Planner:
                 f"{', '.join(unnamed)} (... AS name).",
                 dataset=view.name,
             )
-        action: Action = "refresh"
-        reason = "its text, comment, properties or columns changed"
-        if existing is None:
-            action, reason = "create", "the view does not exist"
-        elif is_published(existing, flow, frame.schema):
-            action, reason = "none", "the view is published exactly so"
+        notes: tuple[str, ...] = ()
+        action: Action = "create"
+        reason = "the view does not exist"
+        pipeline = self._plan.pipeline
+        if existing is not None:
+            check_view_owner(existing, flow, pipeline)
+            notes = (adoption("view"),) if is_foreign(existing, flow) else ()
+            why = why_published(existing, flow, frame.schema, pipeline=pipeline)
+            action, reason = ("refresh", why) if why else ("none", PUBLISHED)
         return DatasetPlan(
             name=view.name,
             identifier=view.identifier,
@@ -328,7 +343,7 @@ class _Planner:
             reason=reason,
             schema=frame.schema,
             inputs=inputs,
-            notes=advice(inputs),
+            notes=(*notes, *advice(inputs)),
             schema_changes=tuple(view_changes(existing, frame.schema)) if existing else (),
             column_lineage=None if action == "none" else self._lineage(analysed),
         )
@@ -341,7 +356,7 @@ class _Planner:
 def _adopted(base: TableState | None) -> tuple[str, ...]:
     if base is None or owner(base.properties) is not None:
         return ()
-    return ("the table was made by somebody else; this pipeline takes it over",)
+    return (adoption("table"),)
 
 
 def _rules(base: TableState | None, definition: TableDefinition) -> tuple[str, ...]:

@@ -12,10 +12,12 @@ from delta_pipelines.graph.graph import Flow
 from delta_pipelines.graph.sql_inputs import replace_names
 from delta_pipelines.identifiers import parse_identifier
 from delta_pipelines.planning.kept_schema import nullable_schema
+from delta_pipelines.planning.ownership import PIPELINE_KEY, check_owner, owner
 from delta_pipelines.planning.schema_diff import SchemaChange, diff_schemas
 from delta_pipelines.redaction import is_sensitive
 
 SETTINGS_KEY = "delta_pipelines.spark_conf"
+PUBLISHED = "the view is published exactly so"
 
 
 def published_sql(flow: Flow) -> str:
@@ -40,38 +42,78 @@ def published_sql(flow: Flow) -> str:
     return bare_statement(replace_names(sql, replacements))
 
 
-def view_properties(declaration: Declaration) -> dict[str, str]:
-    """The properties a view is to have: the declared ones, and a mark of its settings.
+def view_properties(declaration: Declaration, pipeline: str | None) -> dict[str, str]:
+    """The properties a view is to have: the declared ones, and marks of its owner and settings.
 
     Spark keeps settings with a view, those of the session beside those of the declaration; by the
     mark a change of the declaration is seen.
 
     Args:
         declaration: The view's.
+        pipeline: Name of the pipeline that owns it; None for a view without an owner.
     """
+    owned = {PIPELINE_KEY: pipeline} if pipeline is not None else {}
     settings = json.dumps(
         sorted((k, v) for k, v in declaration.spark_conf.items() if not is_sensitive(k))
     )
     mark = {SETTINGS_KEY: hashlib.sha256(settings.encode()).hexdigest()[:16]}
-    return {**declaration.table_properties, **(mark if declaration.spark_conf else {})}
+    return {**declaration.table_properties, **(mark if declaration.spark_conf else {}), **owned}
 
 
-def is_published(existing: ViewState, flow: Flow, schema: StructType) -> bool:
-    """True when a view is in the catalog exactly as its declaration wants it.
+def check_view_owner(existing: ViewState, flow: Flow, pipeline: str) -> None:
+    """Refuse to publish a view that another pipeline owns.
+
+    Args:
+        existing: The view in the catalog.
+        flow: The view's flow.
+        pipeline: Name of the pipeline.
+
+    Raises:
+        DatasetError: It belongs to another pipeline.
+    """
+    properties = existing.properties or {}
+    check_owner("view", existing.identifier, properties, pipeline=pipeline, dataset=flow.name)
+
+
+def is_foreign(existing: ViewState, flow: Flow) -> bool:
+    """True for a view of nobody's that says something else: a hand-made one, not ours of old.
+
+    Views that were published before they were marked have our text and no mark.
+
+    Args:
+        existing: The view in the catalog.
+        flow: The view's flow.
+    """
+    if existing.text is None or owner(existing.properties or {}) is not None:
+        return False
+    return existing.text != published_sql(flow)
+
+
+def why_published(
+    existing: ViewState, flow: Flow, schema: StructType, *, pipeline: str
+) -> str | None:
+    """Why a view in the catalog is to be published anew; None when it is there exactly so.
 
     Args:
         existing: The view in the catalog.
         flow: The view's flow.
         schema: Columns that its query gives now: the catalog keeps those of the day it was made.
+        pipeline: Name of the pipeline.
     """
     declaration = flow.declaration
-    return (
-        existing.text == published_sql(flow)
-        and existing.comment == declaration.comment
-        and existing.properties == view_properties(declaration)
-        and _reads_in(existing, flow)
-        and not view_changes(existing, schema)
-    )
+    has, wanted = existing.properties, view_properties(declaration, pipeline)
+    if (
+        existing.text != published_sql(flow)
+        or existing.comment != declaration.comment
+        or has is None
+        or {**has, PIPELINE_KEY: pipeline} != wanted
+        or not _reads_in(existing, flow)
+        or view_changes(existing, schema)
+    ):
+        return "its text, comment, properties or columns changed"
+    if has != wanted:
+        return "it does not say yet which pipeline owns it"
+    return None
 
 
 def _reads_in(existing: ViewState, flow: Flow) -> bool:

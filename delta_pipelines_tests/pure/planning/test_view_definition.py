@@ -7,10 +7,14 @@ import delta_pipelines as dp
 from delta_pipelines.delta.view import ViewState
 from delta_pipelines.graph.graph import Flow
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.ownership import PIPELINE_KEY
 from delta_pipelines.planning.view_definition import (
-    is_published,
+    check_view_owner,
+    is_foreign,
     published_sql,
     unnamed_columns,
+    view_properties,
+    why_published,
 )
 
 VIEW = Identifier(None, "s", "v")
@@ -74,19 +78,63 @@ def test_a_function_cannot_be_published() -> None:
 def test_a_view_is_published_only_when_text_comment_properties_and_columns_are_the_same() -> None:
     declared = flow("SELECT * FROM flights;", comment="c", table_properties={"a": "1"})
 
-    def state(**changed: object) -> ViewState:
-        same = {"text": "SELECT * FROM flights", "comment": "c", "properties": {"a": "1"}}
-        return ViewState(VIEW, **{"schema": SCHEMA, **same, **changed})
+    def why(schema: StructType = SCHEMA, **changed: object) -> str | None:
+        marked = {"a": "1", PIPELINE_KEY: "p"}
+        same = {"text": "SELECT * FROM flights", "comment": "c", "properties": marked}
+        existing = ViewState(VIEW, **{"schema": SCHEMA, **same, **changed})
+        return why_published(existing, declared, schema, pipeline="p")
 
-    assert is_published(state(), declared, SCHEMA)
-    not_null = StructType([StructField("n", IntegerType(), False)])
-    assert is_published(state(), declared, not_null)
-    wider = StructType([StructField("n", LongType())])
-    assert not is_published(state(), declared, wider)
-    assert not is_published(state(text="SELECT 1"), declared, SCHEMA)
-    assert not is_published(state(text=None), declared, SCHEMA)
-    assert not is_published(state(comment=None), declared, SCHEMA)
-    assert not is_published(state(properties={}), declared, SCHEMA)
+    assert why() is None
+    assert why(StructType([StructField("n", IntegerType(), False)])) is None
+    changed = "its text, comment, properties or columns changed"
+    assert why(StructType([StructField("n", LongType())])) == changed
+    assert why(text="SELECT 1") == changed
+    assert why(text=None) == changed
+    assert why(comment=None) == changed
+    assert why(properties={}) == changed
+    assert why(properties=None) == changed
+    assert why(properties={"a": "1"}) == "it does not say yet which pipeline owns it"
+
+
+def test_the_mark_that_is_written_is_the_one_that_is_looked_for() -> None:
+    declared = flow("SELECT 1 AS n", table_properties={"a": "1"})
+    made = ViewState(
+        VIEW,
+        SCHEMA,
+        text=published_sql(declared),
+        properties=view_properties(declared.declaration, "p"),
+    )
+    assert why_published(made, declared, SCHEMA, pipeline="p") is None
+    check_view_owner(made, declared, "p")
+
+
+@pytest.mark.parametrize(
+    ("text", "properties", "foreign"),
+    [
+        ("SELECT 1 AS n", {}, False),
+        ("SELECT 2 AS n", {}, True),
+        ("SELECT 2 AS n", {"theirs": "x"}, True),
+        ("SELECT 2 AS n", {PIPELINE_KEY: "p"}, False),
+        (None, None, False),
+    ],
+)
+def test_a_view_without_a_mark_is_somebody_elses_unless_it_has_our_text(
+    text, properties, foreign
+) -> None:
+    existing = ViewState(VIEW, SCHEMA, text=text, properties=properties)
+    declared = flow("SELECT 1 AS n")
+    assert is_foreign(existing, declared) is foreign
+    check_view_owner(existing, declared, "p")
+
+
+def test_another_pipelines_view_is_refused_as_its_table_would_be() -> None:
+    theirs = ViewState(VIEW, SCHEMA, text="SELECT 1 AS n", properties={PIPELINE_KEY: "q"})
+    with pytest.raises(dp.DatasetError) as refused:
+        check_view_owner(theirs, flow("SELECT 1 AS n"), "p")
+    assert str(refused.value) == (
+        "v: view s.v belongs to pipeline 'q'. Rename the dataset, or hand the view over with "
+        "ALTER VIEW ... UNSET TBLPROPERTIES ('delta_pipelines.pipeline')."
+    )
 
 
 def test_columns_that_spark_named_itself_are_found() -> None:

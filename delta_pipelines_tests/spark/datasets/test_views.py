@@ -20,6 +20,8 @@ from delta_pipelines_tests.pipelines import (
     seen_view,
 )
 
+MARK = {"delta_pipelines.pipeline": "scratch"}
+
 
 @pytest.fixture
 def feed():
@@ -68,14 +70,14 @@ def test_a_view_is_created_or_replaced_with_its_comment_and_properties(spark, sc
     pipeline.view("v", "SELECT id FROM t;", comment="it's", table_properties={"a'b": "c\\d"})
     assert run_well(pipeline, spark).results["v"].action == "create"
     made = seen_view(spark, f"{schema}.v")
-    assert (made.comment, made.properties) == ("it's", {"a'b": "c\\d"})
+    assert (made.comment, made.properties) == ("it's", {"a'b": "c\\d", **MARK})
 
     pipeline = scratch(schema)
     mirror(pipeline, "t", feed)
     pipeline.view("v", "SELECT v FROM t", comment="other")
     assert run_well(pipeline, spark).results["v"].action == "refresh"
     made = seen_view(spark, f"{schema}.v")
-    assert (made.rows, made.comment, made.properties) == ([("a",), ("b",)], "other", {})
+    assert (made.rows, made.comment, made.properties) == ([("a",), ("b",)], "other", MARK)
 
 
 def test_a_view_that_is_published_exactly_so_is_left_alone(spark, schema, feed):
