@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 
 from delta_pipelines.dagster.earlier import Attempt
+from delta_pipelines.dagster.evaluations import EVALUATIONS
 from delta_pipelines.dagster.lineage import COLUMN_LINEAGE
 from delta_pipelines.dagster.specs import PipelineBinding
 from delta_pipelines.graph.graph import Graph
@@ -18,7 +19,7 @@ from delta_pipelines.identifiers import Identifier
 
 STANDING = (
     *("dagster/column_schema", COLUMN_LINEAGE, "dagster/uri", "dagster/row_count"),
-    *("delta_pipelines/version", "delta_pipelines/files", "delta_pipelines/bytes"),
+    *("delta_pipelines/version", "delta_pipelines/files", "delta_pipelines/bytes", EVALUATIONS),
 )
 """Metadata of a dataset as it is; the rest tells what a run did, and nothing is done again."""
 

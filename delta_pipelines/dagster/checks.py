@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from delta_pipelines.dagster.evaluations import Evaluation
 from delta_pipelines.declarations import Expectation
-from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.redaction import Redaction
@@ -88,33 +88,63 @@ def expectations_of(graph: Graph, identifier: Identifier) -> list[Expectation]:
     return list({expectation.name: expectation for expectation in found}.values())
 
 
-def check_results(
-    binding: "PipelineBinding", result: DatasetResult, selected: Collection[dg.AssetCheckKey]
-) -> Iterator[dg.AssetCheckResult]:
-    """What a run found of a dataset's expectations; nothing where it looked at no row.
+def selected_checks(
+    binding: "PipelineBinding", identifier: Identifier, selected: Collection[dg.AssetCheckKey]
+) -> dict[str, dg.AssetCheckKey]:
+    """The checks of a table that a step is to report, by the expectation's name.
 
     Args:
         binding: The pipeline's datasets, their asset keys and the names of their checks.
-        result: The dataset's.
-        selected: The checks that this step is to report.
+        identifier: The table.
+        selected: The checks that the step is to report.
     """
-    for found in result.expectations:
-        key = binding.key_of(result.identifier)
-        name = binding.checks[result.identifier, found.name]
-        if dg.AssetCheckKey(key, name) not in selected:
+    keys = {
+        expectation.name: dg.AssetCheckKey(
+            binding.key_of(identifier), binding.checks[identifier, expectation.name]
+        )
+        for expectation in expectations_of(binding.graph, identifier)
+    }
+    return {name: key for name, key in keys.items() if key in selected}
+
+
+def check_results(
+    checks: Mapping[str, dg.AssetCheckKey], evaluations: Mapping[str, Evaluation], run_id: str
+) -> Iterator[dg.AssetCheckResult]:
+    """What is known of a dataset's expectations; nothing where no row was ever looked at.
+
+    Args:
+        checks: The checks to report, by the expectation's name.
+        evaluations: This run's, or an earlier one's of rows that are still there; by name.
+        run_id: This run.
+    """
+    for name, key in checks.items():
+        if name not in evaluations:
             continue
+        evaluation = evaluations[name]
+        found, earlier = evaluation.found, evaluation.run_id != run_id
+        metadata: dict[str, str | int | dg.MetadataValue[str]] = {
+            "delta_pipelines/rows": found.rows,
+            "delta_pipelines/broken": found.broken,
+            "delta_pipelines/action": found.action,
+        }
+        if evaluation.version is not None:
+            metadata["delta_pipelines/version"] = evaluation.version
+        if earlier:
+            metadata["delta_pipelines/evaluated_by"] = dg.MetadataValue.dagster_run(
+                evaluation.run_id
+            )
         yield dg.AssetCheckResult(
-            asset_key=key,
-            check_name=name,
+            asset_key=key.asset_key,
+            check_name=key.name,
             passed=found.passed,
             severity=_SEVERITY[found.action],
-            description=str(found),
-            metadata={
-                "delta_pipelines/rows": found.rows,
-                "delta_pipelines/broken": found.broken,
-                "delta_pipelines/action": found.action,
-            },
+            description=f"{found}{_of_an_earlier_run(evaluation) if earlier else ''}",
+            metadata=metadata,
         )
+
+
+def _of_an_earlier_run(evaluation: Evaluation) -> str:
+    return f". As of version {evaluation.version}: this run looked at no row"
 
 
 def _plain(name: str) -> str:

@@ -30,20 +30,3 @@ def table_lineage(
             for column in columns
         }
     )
-
-
-def standing_lineage(
-    instance: dg.DagsterInstance, key: dg.AssetKey
-) -> dg.TableColumnLineage | None:
-    """The lineage that an asset's newest materialization has.
-
-    Dagster shows that of the newest one only, so one that finds nothing to do repeats it.
-
-    Args:
-        instance: Where materializations are kept.
-        key: The asset.
-    """
-    latest = instance.get_latest_materialization_event(key)
-    materialization = latest.asset_materialization if latest is not None else None
-    told = materialization.metadata.get(COLUMN_LINEAGE) if materialization is not None else None
-    return told.column_lineage if isinstance(told, dg.TableColumnLineageMetadataValue) else None

@@ -7,7 +7,15 @@ from pyspark.sql.types import StructType
 
 from delta_pipelines.flows.results import DatasetResult
 
-MetadataEntry = str | int | float | dg.TableSchema | dg.TableColumnLineage | dg.MetadataValue[str]
+MetadataEntry = (
+    str
+    | int
+    | float
+    | dg.TableSchema
+    | dg.TableColumnLineage
+    | dg.MetadataValue[str]
+    | dg.JsonMetadataValue
+)
 """What a metadata entry may be; Dagster keeps its own type of it to itself."""
 
 _SKIPPING = ("Before", "After")

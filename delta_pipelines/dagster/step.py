@@ -8,10 +8,11 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.carried_over import carried_over, finishing_run, unfinished
-from delta_pipelines.dagster.checks import check_results
+from delta_pipelines.dagster.checks import check_results, expectations_of, selected_checks
 from delta_pipelines.dagster.config import requested_refresh
 from delta_pipelines.dagster.earlier import earlier_attempts
-from delta_pipelines.dagster.lineage import COLUMN_LINEAGE, standing_lineage, table_lineage
+from delta_pipelines.dagster.evaluations import evaluations_metadata, evaluations_of
+from delta_pipelines.dagster.lineage import COLUMN_LINEAGE, table_lineage
 from delta_pipelines.dagster.metadata import (
     MetadataEntry,
     data_version,
@@ -19,11 +20,12 @@ from delta_pipelines.dagster.metadata import (
 )
 from delta_pipelines.dagster.report import failure, result_line, results_table, summary
 from delta_pipelines.dagster.specs import PipelineBinding, binding_of, names_of
+from delta_pipelines.dagster.standing import ROW_COUNT, Standing, is_asked, look_up
 from delta_pipelines.dagster.work import stored_checkpoints, work_of
 from delta_pipelines.execution import Execution
 from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.planning.lineage import ColumnLineage
+from delta_pipelines.planning.plan import Plan
 from delta_pipelines.planning.selection import Selection
 
 StepEvent: TypeAlias = "dg.MaterializeResult[None] | dg.AssetCheckResult"
@@ -97,12 +99,12 @@ def run_step(
         for result in running:
             results.append(result)
             _log(context, result)
-            checks = list(check_results(binding, result, set(context.selected_asset_check_keys)))
             if result.succeeded:
-                lineage = plan.datasets[result.identifier].column_lineage
-                yield _materialization(context, binding, result, lineage, checks)
+                yield _materialization(context, binding, result, plan)
             else:
-                yield from checks
+                checks = _checks(context, binding, result)
+                found = evaluations_of(result, context.run.run_id)
+                yield from check_results(checks, found, context.run.run_id)
     context.log.info(f"{summary(binding.pipeline.name, results)}\n\n{results_table(results)}")
     failed = failure(binding.pipeline.name, results)
     if failed is not None:
@@ -110,31 +112,44 @@ def run_step(
 
 
 def _materialization(
-    context: dg.AssetExecutionContext,
-    binding: PipelineBinding,
-    result: DatasetResult,
-    lineage: ColumnLineage | None,
-    checks: list[dg.AssetCheckResult],
+    context: dg.AssetExecutionContext, binding: PipelineBinding, result: DatasetResult, plan: Plan
 ) -> "dg.MaterializeResult[None]":
+    key, run_id = binding.key_of(result.identifier), context.run.run_id
     dataset = binding.graph[result.identifier]
     upsert = dataset.declaration.upsert if isinstance(dataset, Table) else None
+    checks = _checks(context, binding, result)
+    lineage = plan.datasets[result.identifier].column_lineage if result.facts is not None else None
+    found = evaluations_of(result, run_id)
     metadata: dict[str, MetadataEntry] = {}
     try:
         metadata |= materialization_metadata(result, upsert.keys if upsert else ())
-        shown: dg.TableColumnLineage | None = None
+        standing = Standing()
+        if is_asked(result, checks=not checks.keys() <= found.keys(), lineage=lineage is not None):
+            declared = expectations_of(binding.graph, result.identifier)
+            conditions = {e.name: plan.redaction.text(e.condition) for e in declared}
+            standing = look_up(context.instance, key, result, conditions)
+        shown = standing.lineage if result.status == "unchanged" else None
         if lineage is not None and result.facts is not None:
             shown = table_lineage(lineage, result.facts.schema.names, binding.key_of)
-        elif result.status == "unchanged":
-            shown = standing_lineage(context.instance, binding.key_of(result.identifier))
         metadata |= {COLUMN_LINEAGE: shown} if shown is not None else {}
+        if standing.row_count is not None:
+            metadata.setdefault(ROW_COUNT, standing.row_count)
+        found = {**standing.evaluations, **found}
+        metadata |= evaluations_metadata(found.values())
     except Exception as error:  # noqa: BLE001 - a report never fails what it reports
         context.log.warning(f"{result.identifier}: it has no metadata in this run, because {error}")
     return dg.MaterializeResult(
-        asset_key=binding.key_of(result.identifier),
+        asset_key=key,
         metadata=metadata,
         data_version=data_version(result),
-        check_results=checks,
+        check_results=list(check_results(checks, found, run_id)),
     )
+
+
+def _checks(
+    context: dg.AssetExecutionContext, binding: PipelineBinding, result: DatasetResult
+) -> dict[str, dg.AssetCheckKey]:
+    return selected_checks(binding, result.identifier, context.selected_asset_check_keys)
 
 
 def _log(context: dg.AssetExecutionContext, result: DatasetResult) -> None:

@@ -82,16 +82,83 @@ def test_a_job_of_the_pipeline_reports_them_too(watched, lake, instance):
     assert len(result.get_asset_check_evaluations()) == 4
 
 
-def test_what_was_left_alone_reports_no_check(watched, lake, instance):
-    @watched.materialized_view
-    @watched.expect("any", "true")
-    def constant(spark):
-        return spark.range(3)
+@pytest.fixture
+def still(schema):
+    """constant, a table that breaks an expectation and is left alone by every later refresh."""
+    still = Pipeline("still", schema=schema)
 
-    assert "any" in evaluations(materialize(watched, lake, instance))
-    again = materialize(watched, lake, instance, select=["constant"])
+    @still.materialized_view
+    @still.expect("small", "id < 3")
+    def constant(spark):
+        return spark.range(5)
+
+    return still
+
+
+def test_what_was_left_alone_repeats_what_was_found_of_its_rows(still, lake, instance):
+    first = materialize(still, lake, instance)
+    again = [materialize(still, lake, instance) for _ in range(2)][-1]
     assert again["constant"]["delta_pipelines/refresh"] == "unchanged"
+    assert again["constant"]["dagster/row_count"] == 5
+    passed, severity, metadata = evaluations(again)["small"]
+    assert (passed, severity) == (False, "WARN")
+    assert metadata["delta_pipelines/broken"].value == 2
+    assert metadata["delta_pipelines/version"].value == first["constant"]["delta_pipelines/version"]
+    assert metadata["delta_pipelines/evaluated_by"].value == first.result.run_id
+    (event,) = again.result.get_asset_check_evaluations()
+    assert event.description == (
+        "2 of 5 rows break 'small' (id < 3). As of version 0: this run looked at no row"
+    )
+
+
+def test_a_check_is_repeated_though_runs_between_had_not_selected_it(still, lake, instance):
+    materialize(still, lake, instance)
+    (assets,) = build_pipeline_definitions(still, spark=lake).assets
+    alone = dg.materialize(
+        [assets],
+        selection=dg.AssetSelection.assets(assets).without_checks(),
+        resources={"delta": lake},
+        instance=instance,
+    )
+    assert not alone.get_asset_check_evaluations()
+    assert evaluations(materialize(still, lake, instance))["small"][0] is False
+
+
+def test_rows_that_a_run_outside_dagster_wrote_since_have_no_counts(still, lake, instance, spark):
+    materialize(still, lake, instance)
+    assert still.run(spark, force=True).success
+    again = materialize(still, lake, instance)
+    assert again["constant"]["delta_pipelines/refresh"] == "unchanged"
+    assert "dagster/row_count" not in again["constant"]
     assert evaluations(again) == {}
+
+
+def test_a_stream_with_nothing_new_repeats_its_last_batch(schema, lake, instance, spark):
+    stream = Pipeline("stream", schema=schema)
+    for name in ("left", "right"):
+        spark.sql(f"CREATE TABLE {schema}.{name} USING delta AS SELECT id FROM range(5)")
+        stream.source(f"{schema}.{name}")
+    stream.create_streaming_table("both")
+
+    @stream.append_flow(target="both", inputs={"rows": f"{schema}.left"})
+    @stream.expect("left is small", "id < 3")
+    def from_left(rows):
+        return rows
+
+    @stream.append_flow(target="both", inputs={"rows": f"{schema}.right"})
+    @stream.expect("right is small", "id < 4")
+    def from_right(rows):
+        return rows
+
+    def broken():
+        found = evaluations(materialize(stream, lake, instance, select=["both"]))
+        return {name: told[2]["delta_pipelines/broken"].value for name, told in found.items()}
+
+    assert broken() == {"left_is_small": 2, "right_is_small": 1}
+    assert broken() == {"left_is_small": 2, "right_is_small": 1}
+    spark.sql(f"INSERT INTO {schema}.left VALUES (1), (9)")
+    assert broken() == {"left_is_small": 1, "right_is_small": 1}
+    assert broken() == {"left_is_small": 1, "right_is_small": 1}
 
 
 def test_names_of_checks_meet_no_other_name_of_the_assets():

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from delta_pipelines.dagster.keys import asset_key
-from delta_pipelines.dagster.lineage import COLUMN_LINEAGE, standing_lineage, table_lineage
+from delta_pipelines.dagster.lineage import table_lineage
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.lineage import ColumnOrigin
 
@@ -21,15 +21,3 @@ def test_every_column_of_a_table_has_its_upstream_columns() -> None:
             "kept": [],
         }
     )
-
-
-def test_what_stands_is_read_from_the_newest_materialization() -> None:
-    key, shown = dg.AssetKey(["s", "t"]), table_lineage({"a": ()}, ["a"], asset_key)
-    with dg.DagsterInstance.ephemeral() as instance:
-        assert standing_lineage(instance, key) is None
-        instance.report_runless_asset_event(
-            dg.AssetMaterialization(key, metadata={COLUMN_LINEAGE: shown})
-        )
-        assert standing_lineage(instance, key) == shown
-        instance.report_runless_asset_event(dg.AssetMaterialization(key))
-        assert standing_lineage(instance, key) is None
