@@ -35,6 +35,9 @@ def build_source_sensor(
     observation. A source that it sees for the first time counts as moved, since what it has missed
     is not known; where nothing changed a refresh writes nothing.
 
+    A run is asked for once: one that fails is repeated by Dagster's run retries, or its assets are
+    refreshed by a schedule, or when the source moves again.
+
     Args:
         specs: The pipeline's assets and sources.
         job: The job whose assets are refreshed.
@@ -77,8 +80,7 @@ def build_source_sensor(
         names = ", ".join(str(identifier) for identifier in moved)
         context.log.info(f"Other rows in {names}.{told}")
         request = dg.RunRequest(
-            # A tick that is repeated after a crash starts no second run.
-            run_key=hashlib.sha256(f"{names} {cursor}".encode()).hexdigest(),
+            run_key=_run_key(context.last_run_key, context.cursor, cursor, names),
             asset_selection=[binding.key_of(identifier) for identifier in chosen],
             tags={MOVED_TAG: names[:_LONGEST_TAG]},
         )
@@ -92,6 +94,15 @@ def build_source_sensor(
         description=f"Refreshes what reads a source of pipeline {name} when its rows have moved.",
         default_status=dg.DefaultSensorStatus.STOPPED,
     )
+
+
+def _run_key(*told: str | None) -> str:
+    """A key by the last run's key, the cursors of two ticks, and what moved between them.
+
+    A tick that is repeated after a crash makes the same key, and no second run. Dagster starts none
+    of a key that it has seen, so the last run's key is in it: it stays when a cursor is reset.
+    """
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 def downstream(graph: Graph, sources: Collection[Identifier]) -> tuple[Identifier, ...]:

@@ -34,9 +34,11 @@ def tick(tmp_path, instance):
 def ticking(instance, lake, sources=True):
     definitions = build_pipeline_definitions(sales(), spark=lake, refresh_on_source_change=sources)
     sensor = definitions.resolve_sensor_def("sales_source_sensor")
-    cursors = [None]
+    cursors, keys = [None], [None]
 
-    def evaluate():
+    def evaluate(*, again=False):
+        if again:
+            del cursors[-1], keys[-1]
         with dg.build_sensor_context(
             instance=instance,
             cursor=cursors[-1],
@@ -44,11 +46,14 @@ def ticking(instance, lake, sources=True):
             # The daemon makes these and no others.
             resources={key: definitions.resources[key] for key in sensor.required_resource_keys},
         ) as context:
+            context._last_run_key = keys[-1]
             result = sensor.evaluate_tick(context)
         cursors.append(result.cursor)
+        keys.append(next((r.run_key for r in result.run_requests), keys[-1]))
         return result
 
     evaluate.sensor = sensor
+    evaluate.reset_cursor = lambda: cursors.append(None)
     return evaluate
 
 
@@ -119,6 +124,20 @@ def test_a_moved_source_refreshes_what_lies_downstream_of_it_and_nothing_else(ti
     assert second.run_requests[0].tags["delta_pipelines/moved_sources"] == "landing.rates"
     assert second.run_requests[0].run_key != first.run_requests[0].run_key
     assert "No source has other rows." in tick().skip_message
+
+
+def test_a_cursor_that_was_reset_starts_a_run_of_its_own_and_a_repeated_tick_does_not(
+    tick, tmp_path
+):
+    commit(tmp_path / "landing.db" / "stock", 0)
+    (first,), (repeated,) = tick().run_requests, tick(again=True).run_requests
+    # Dagster starts no second run of a key.
+    assert repeated.run_key == first.run_key
+    keys = [first.run_key]
+    for _ in range(2):
+        tick.reset_cursor()
+        keys += [request.run_key for request in tick().run_requests]
+    assert len(set(keys)) == 3
 
 
 def test_commits_that_keep_every_row_start_nothing(tick, tmp_path):
