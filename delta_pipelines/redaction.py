@@ -245,6 +245,42 @@ class Redaction:
             error.__context__ = None
         return error
 
+    def trace(self, error: BaseException) -> str:
+        """An error's whole trace, with its causes, without credentials."""
+        return self.text("".join(traceback.format_exception(error)))
+
+    def anybodys(self, error: Exception) -> Exception:
+        """Take credentials out of an error that may be anybody's, and out of what caused it.
+
+        One that holds none, in its text or in its trace, stays as it is. Else it keeps its type
+        where its text comes from its arguments, and loses its trace, which its cause tells then;
+        a JVM's error and the like, whose text cannot be changed, gives way to a `RedactedCause`.
+
+        Args:
+            error: Any error.
+
+        Returns:
+            The error to raise, with the cause that it is to have.
+
+        Example:
+            >>> Redaction().anybodys(KeyError("password=hunter22"))
+            KeyError('password=***')
+        """
+        error = self.error(error)
+        told = "".join(traceback.format_exception(error))
+        redacted = self.text(told)
+        if redacted == told:
+            return error
+        try:
+            error.args = self.data(error.args)
+            error.__dict__.update(self.data(vars(error)))
+        except Exception:  # noqa: BLE001 - whoever wrote the class decides what can be set
+            return RedactedCause(redacted)
+        error.__cause__, error.__context__ = RedactedCause(redacted), None
+        error = error.with_traceback(None)
+        left = "".join(traceback.format_exception_only(type(error), error))
+        return error if self.text(left) == left else RedactedCause(redacted)
+
     @cached_property
     def _own(self) -> re.Pattern[str] | None:
         try:

@@ -30,6 +30,7 @@ def guarded_session(
 
     Raises:
         Failure: For a PipelineError of the block; Dagster stores it, with its causes.
+        Exception: What else the block raises, without credentials; see `Redaction.anybodys`.
     """
     known = Redaction.of(resource.flat_config, os.environ)
     try:
@@ -40,6 +41,11 @@ def guarded_session(
             yield spark, known
     except PipelineError as error:
         raise as_failure(known.error(error)) from error
+    except Exception as error:
+        told = known.anybodys(error)
+        if told is error and told.__traceback__ is not None:
+            raise
+        raise told from told.__cause__
 
 
 def as_failure(error: PipelineError) -> dg.Failure:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, class_name
 from delta_pipelines.delta.row_digest import row_digest
-from delta_pipelines.delta.sessions import isolated_session
+from delta_pipelines.delta.sessions import isolated_session, log_trace
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +51,10 @@ class QuerySession(SparkSession):
         frame: DataFrame = super().createDataFrame(data, schema, *more, **options)
         try:
             self._note(frame, row_digest(data, schema))
-        except Exception:
+        except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
             # What a user made must not fail because nobody can tell of what.
-            log.warning("cannot tell the rows of a DataFrame", exc_info=True)
+            log.warning("cannot tell the rows of a DataFrame")
+            log_trace(log, self, error)
         return frame
 
     def _note(self, frame: DataFrame, digest: str | None) -> None:

@@ -1,5 +1,7 @@
 """Sessions and job tags for datasets that run side by side in one JVM."""
 
+import logging
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -9,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic, optional
 from delta_pipelines.errors import SessionError
+from delta_pipelines.redaction import Redaction
 
 _INTERRUPT = "spark.job.interruptOnCancel"
 
@@ -33,6 +36,18 @@ def isolated_session(spark: SparkSession, kind: type[SparkSession] = SparkSessio
     if not is_classic(spark):
         return spark
     return kind(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+
+def log_trace(log: logging.Logger, spark: SparkSession, error: Exception) -> None:
+    """Log the trace of an error that a run goes on after, for who looks at DEBUG; no credentials.
+
+    Args:
+        log: The module's logger.
+        spark: The session in which it was raised, whose settings may hold credentials.
+        error: The error.
+    """
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("%s", Redaction.of(settings_of(spark), os.environ).trace(error))
 
 
 def settings_of(spark: SparkSession) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from delta_pipelines.delta.column_origins import column_origins
+from delta_pipelines.delta.sessions import log_trace
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier
 
@@ -51,9 +52,10 @@ def column_lineage(
         shown = {m: i for m, i in markers.items() if graph[i].kind != "temporary_view"}
         try:
             told = column_origins(frame, shown)
-        except Exception:
+        except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
             # A plan that can be made must not fail because lineage is out of reach.
-            log.warning("cannot tell the origins of columns", exc_info=True)
+            log.warning("cannot tell the origins of columns")
+            log_trace(log, frame.sparkSession, error)
             told = None
         if told is None:
             return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.delta.analysed import AnalysedPlan, analysed_plan
 from delta_pipelines.delta.history import data_version_at, last_data_version, recorded_entry
 from delta_pipelines.delta.relations import Relation
+from delta_pipelines.delta.sessions import log_trace
 from delta_pipelines.delta.settings import engine, row_settings
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.table import TableState
@@ -53,9 +54,10 @@ def trace(
         return None
     try:
         return _traced(session, graph, flow, rows, mark, names)
-    except Exception:
+    except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
         # A refresh that could be done must not fail because it cannot be told to be needless.
-        log.warning("%s: cannot tell what its rows depend on", flow.target, exc_info=True)
+        log.warning("%s: cannot tell what its rows depend on", flow.target)
+        log_trace(log, session, error)
         return None
 
 

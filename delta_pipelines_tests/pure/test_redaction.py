@@ -154,6 +154,50 @@ def test_a_cause_without_credentials_stays_the_cause():
     assert Redaction().error(error).__cause__ is cause
 
 
+class FixedText(Exception):
+    """Like a JVM's error: its text comes from elsewhere."""
+
+    def __init__(self):
+        self.parts = [SECRET]
+
+    def __str__(self):
+        return f"cannot log in with {SECRET}"
+
+
+def raised(error, cause=None):
+    with pytest.raises(type(error)) as info:
+        raise error from cause
+    return info.value
+
+
+@pytest.mark.parametrize("error", [ValueError(f"no {SECRET}"), KeyError(SECRET), FixedText()])
+def test_an_error_of_anybody_is_told_without_credentials(error):
+    known = Redaction.of({"a.password": SECRET})
+    told = known.anybodys(raised(error, RuntimeError(f"because of {SECRET}")))
+    assert type(told) is (RedactedCause if isinstance(error, FixedText) else type(error))
+    shown = "".join(traceback.format_exception(told))
+    assert SECRET not in shown
+    assert f"{type(error).__name__}: " in shown
+    assert "RuntimeError: because of ***" in shown
+
+
+def test_a_trace_that_shows_a_credential_gives_way_and_one_that_does_not_stays():
+    def connect(password):
+        raise ValueError("the server said no")
+
+    with pytest.raises(ValueError, match="the server said no") as info:
+        connect(password="literal-5e7-of-a-user")
+    told = Redaction().anybodys(info.value)
+    assert type(told) is ValueError
+    assert str(told) == "the server said no"
+    assert "literal-5e7" not in "".join(traceback.format_exception(told))
+
+    plain = raised(ValueError("a plain reason"), cause := RuntimeError("why"))
+    trace = plain.__traceback__
+    assert Redaction().anybodys(plain) is plain
+    assert (plain.__traceback__, plain.__cause__) == (trace, cause)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "refused"),
     [
