@@ -1,6 +1,7 @@
 """Dagster assets, jobs and schedules for pipelines."""
 
 from delta_pipelines.dagster.assets import delta_pipeline_assets
+from delta_pipelines.dagster.component import DeltaPipelineComponent
 from delta_pipelines.dagster.definitions import build_pipeline_definitions
 from delta_pipelines.dagster.maintenance import build_maintenance_job
 from delta_pipelines.dagster.resource import DeltaPipelineResource
@@ -13,6 +14,7 @@ from delta_pipelines.dagster.translator import (
 
 __all__ = [
     "DatasetTranslatorData",
+    "DeltaPipelineComponent",
     "DeltaPipelineResource",
     "DeltaPipelineTranslator",
     "DeltaPipelineTranslatorSettings",

@@ -1,0 +1,122 @@
+"""`DeltaPipelineComponent`: a pipeline's definitions from a `defs.yaml`, for projects of `dg`."""
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import dagster as dg
+
+from delta_pipelines.dagster.definitions import build_pipeline_definitions
+from delta_pipelines.dagster.resource import DeltaPipelineResource
+from delta_pipelines.errors import DeclarationError
+from delta_pipelines.graph.names import suggestion
+from delta_pipelines.pipeline import Pipeline
+
+
+@dataclass
+class DeltaPipelineComponent(dg.Component, dg.Resolvable):
+    """What `build_pipeline_definitions` makes of a pipeline, set up in YAML; starts no JVM.
+
+    What YAML cannot say (a translator, a retry policy, a resource of your own) a subclass does, in
+    its `build_defs`.
+
+    Args:
+        pipeline: Where the pipeline is: `package.module:variable`.
+        warehouse: Folder of the tables and the embedded catalog.
+        catalog: Address of a PostgreSQL catalog; None for the embedded one.
+        spark_config: Settings of Spark.
+        refresh_cron: When to refresh everything; None for no schedule.
+        full_refresh_cron: When to refresh everything fully; None for no schedule.
+        maintenance_cron: When to compact tables and delete old files; None for no schedule.
+        execution_timezone: Time zone of the schedules; None for UTC.
+        observe_sources: True, False, or the names of the sources to observe.
+        refresh_on_source_change: True, False, or the names of the sources that start a refresh.
+        pool: Concurrency pool of the op; None for the pipeline's name.
+        resource_key: Key of the resource; several components need one each, unless their
+            `warehouse`, `catalog` and `spark_config` are the same.
+
+    Example:
+        >>> component = DeltaPipelineComponent("shop.pipelines:sales", warehouse="./warehouse")
+        >>> component.resource_key
+        'delta'
+    """
+
+    pipeline: str
+    warehouse: str
+    catalog: str | None = None
+    spark_config: dict[str, Any] | None = None
+    refresh_cron: str | None = None
+    full_refresh_cron: str | None = None
+    maintenance_cron: str | None = None
+    execution_timezone: str | None = None
+    observe_sources: bool | list[str] = True
+    refresh_on_source_change: bool | list[str] = False
+    pool: str | None = None
+    resource_key: str = "delta"
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """Make the definitions.
+
+        Args:
+            context: Dagster's; not looked at.
+
+        Raises:
+            DeclarationError: `pipeline` names no pipeline, or its graph has problems.
+        """
+        return build_pipeline_definitions(
+            named_pipeline(self.pipeline),
+            spark=_resource(self.warehouse, self.catalog, json.dumps(self.spark_config or {})),
+            refresh_cron=self.refresh_cron,
+            full_refresh_cron=self.full_refresh_cron,
+            maintenance_cron=self.maintenance_cron,
+            execution_timezone=self.execution_timezone,
+            observe_sources=self.observe_sources,
+            refresh_on_source_change=self.refresh_on_source_change,
+            pool=self.pool,
+            resource_key=self.resource_key,
+        )
+
+
+@cache
+def _resource(warehouse: str, catalog: str | None, spark_config: str) -> DeltaPipelineResource:
+    """One resource of a place: Dagster merges equal keys of components only if they are one."""
+    return DeltaPipelineResource(
+        warehouse=warehouse, catalog=catalog, spark_config=json.loads(spark_config)
+    )
+
+
+def named_pipeline(target: str) -> Pipeline:
+    """Import a pipeline by its name.
+
+    Args:
+        target: `package.module:variable`.
+
+    Raises:
+        DeclarationError: There is no such module, or no pipeline of that name in it. What the
+            module itself raises is passed on.
+    """
+    where, _, variable = target.rpartition(":")
+    if not all(part.isidentifier() for part in where.split(".")):
+        raise DeclarationError(
+            f"pipeline: {target!r} is not of the form package.module:variable; write the module as "
+            "Python imports it, and the variable that holds the pipeline."
+        )
+    try:
+        module = importlib.import_module(where)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{where}.".startswith(f"{error.name}."):
+            raise  # The module is there; something that it imports is not.
+        raise DeclarationError(
+            f"pipeline: there is no module {where!r}; install its package, or write its name as "
+            "Python imports it."
+        ) from error
+    members: Mapping[str, object] = vars(module)
+    found = members.get(variable)
+    if isinstance(found, Pipeline):
+        return found
+    named = [name for name, value in members.items() if isinstance(value, Pipeline)]
+    hint = suggestion(variable, named) if named else "; it declares none."
+    raise DeclarationError(f"pipeline: module {where!r} has no pipeline {variable!r}{hint}")
