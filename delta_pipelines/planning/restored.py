@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.history import MAX_COMMITS, recorded_entry
+from delta_pipelines.delta.history import recorded_entry
 from delta_pipelines.delta.table import HistoryEntry, TableState
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RESTORE = "RESTORE"
+MAX_COMMITS = 100
+"""So far back a RESTORE, and a batch that it took, is looked for, each time that a run is planned."""
 
 
 @dataclass(frozen=True)
