@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RESTORE = "RESTORE"
 MAX_COMMITS = 100
-"""So far back a RESTORE, and a batch that it took, is looked for, each time that a run is planned."""
+"""So far back each planning looks for a RESTORE, and for a batch that it took."""
 
 
 @dataclass(frozen=True)
