@@ -26,6 +26,7 @@ from delta_pipelines.planning.expressions import with_expressions
 from delta_pipelines.planning.kept_schema import nullable_schema
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.planner import plan_anew
+from delta_pipelines.planning.recorded_names import recorded
 from delta_pipelines.planning.refresh_set import log_spared
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.tables import missing_input
@@ -368,7 +369,7 @@ class UpdateContext:
             "definition": self._definition(flow),
             "inputs": self.plan.redaction.data(inputs),
             "dependencies": (
-                self.plan.redaction.data(dependencies.to_dict()) if dependencies else None
+                recorded(dependencies, self.plan.redaction).to_dict() if dependencies else None
             ),
         }
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from delta_pipelines.planning.dependencies import Dependencies, LastWrite, TableVersion
+from delta_pipelines.planning.recorded_names import recognised
 
 DECIDED = ("materialized_view", "upsert")
 """Kinds that are left alone when nothing changed; a stream knows by itself what is new."""
@@ -55,7 +56,7 @@ def judge(
         return Verdict(False, "; ".join(now.without_version))
     if changes:
         return Verdict(False, f"its definition changed ({'; '.join(changes)})")
-    difference = _difference(before, now)
+    difference = _difference(recognised(before, now), now)
     if difference is None:
         return Verdict(True, f"nothing changed since version {last.version}")
     return Verdict(False, difference)
@@ -78,6 +79,7 @@ def judge_overtaken(last: LastWrite, now: Dependencies | None) -> Verdict | None
     before = last.dependencies
     if not last.ours or before is None or now is None or now.without_version:
         return None
+    before = recognised(before, now)
     if now.tables.keys() != before.tables.keys():
         return None
     if _difference(before, replace(now, tables=before.tables, plan=before.plan)) is not None:
@@ -100,7 +102,7 @@ def _difference(before: Dependencies, now: Dependencies) -> str | None:
         ("function", before.functions, now.functions),
         ("setting", before.settings, now.settings),
     ):
-        told = _changed(what, old, new)
+        told = changed(what, old, new)
         if told:
             return told
     if before.engine != now.engine:
@@ -110,7 +112,18 @@ def _difference(before: Dependencies, now: Dependencies) -> str | None:
     return None
 
 
-def _changed(what: str, before: Mapping[str, object], now: Mapping[str, object]) -> str | None:
+def changed(what: str, before: Mapping[str, object], now: Mapping[str, object]) -> str | None:
+    """Tell the first of two sets of values that changed, as a sentence; None when none did.
+
+    Args:
+        what: What they are: `view`, `table`, `files`, `function` or `setting`.
+        before: Value by name.
+        now: The same, now.
+
+    Example:
+        >>> changed("setting", {"a": "1"}, {"a": "2"})
+        'the setting a changed (1 -> 2)'
+    """
     name = next((n for n in sorted({*before, *now}) if before.get(n) != now.get(n)), None)
     if name is None:
         return None
