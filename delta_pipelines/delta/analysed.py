@@ -6,13 +6,14 @@ expression ids, which Spark counts per JVM, are numbered anew. Nothing here star
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from pyspark.errors import AnalysisException
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.udtf import AnalyzeResult
 
 from delta_pipelines.delta.jvm import (
     JavaObject,
@@ -22,6 +23,8 @@ from delta_pipelines.delta.jvm import (
     entries,
     is_classic,
     items,
+    optional,
+    plan_name,
 )
 from delta_pipelines.delta.listing import listing
 from delta_pipelines.delta.query_plans import files_relation
@@ -49,8 +52,14 @@ _TIME_AS_TEXT = re.compile(
     re.IGNORECASE,
 )
 _FOREIGN_CODE = re.compile(r"\b(HiveSimpleUDF|HiveGenericUDF|HiveGenericUDTF|HiveUDAFFunction)#")
-_PATTERNS = ("CURRENT_LIKE", "PYTHON_UDF", "SCALA_UDF")
-_PYTHON = ("PythonUDF", "PythonUDAF")
+_CALLS = ("PYTHON_UDF", "GENERATOR", "AGGREGATE_EXPRESSION")
+_PATTERNS = (*_CALLS, "CURRENT_LIKE", "SCALA_UDF")
+_PYTHON = ("PythonUDF", "PythonUDAF", "PythonUDTF")
+_FOREIGN_AGGREGATES = (
+    *("ScalaAggregator", "ScalaUDAF", "V2Aggregator", "HiveUDAFFunction"),
+    *("SimpleTypedAggregateExpression", "ComplexTypedAggregateExpression"),
+)
+_FOREIGN = "it calls a function of the JVM, whose code cannot be told"
 CACHED = "it reads rows that the session has cached, of a version that nobody knows"
 _FILE_METADATA = re.compile(r"\b_metadata#")
 
@@ -244,7 +253,7 @@ class _Reader:
         for word in sorted(set(_TIME_AS_TEXT.findall(text))):
             self._without[f"it reads the text {word!r} as a time"] = None
         if self._contains(self._plan, "SCALA_UDF") or _FOREIGN_CODE.search(text):
-            self._without["it calls a function of the JVM, whose code cannot be told"] = None
+            self._without[_FOREIGN] = None
         if self._tables and _FILE_METADATA.search(text):
             self._without["it reads _metadata of a Delta table's files"] = None
         if "ScriptTransformation" in text:
@@ -254,17 +263,25 @@ class _Reader:
         return bool(node.containsPattern(self._patterns[pattern]))
 
     def _functions(self, plans: list[JavaObject]) -> Iterator[tuple[str, object]]:
-        if not self._contains(self._plan, "PYTHON_UDF"):
-            return
+        """The Python functions that run on the rows; notes aggregates of the JVM on the way."""
+        calls = self._jvm.sequence([self._patterns[pattern] for pattern in _CALLS])
         waiting = [(plan, True) for plan in plans]
         while waiting:
             node, is_plan = waiting.pop()
-            if not self._contains(node, "PYTHON_UDF"):
+            if not node.containsAnyPattern(calls):
                 continue
             if is_plan:
                 waiting += [(expression, False) for expression in items(node.expressions())]
-            elif class_name(node) in _PYTHON:
-                yield str(node.name()), _python_function(node)
+            else:
+                kind = plan_name(node)
+                if kind in _PYTHON:
+                    yield str(node.name()), _python_function(node)
+                    if kind == "PythonUDTF":
+                        yield from _prepared(node)
+                if kind == "AggregateExpression":
+                    aggregate = plan_name(node.aggregateFunction())
+                    if aggregate in _FOREIGN_AGGREGATES:
+                        self._without[_FOREIGN] = None
             waiting += [(child, is_plan) for child in items(node.children())]
 
 
@@ -295,13 +312,32 @@ def normalised(text: str, mark: int) -> str:
 
 
 def _python_function(expression: JavaObject) -> object:
-    """The function that Python workers run, from its pickled form; None when it cannot be read."""
-    try:
-        command = bytes(expression.func().command().unsafeArray())
-        loaded: object = CloudPickleSerializer().loads(command)  # type: ignore[no-untyped-call]
-    except Exception:  # noqa: BLE001 - whatever a user's pickle does, its function is unknown
-        return None
+    """What Python workers run; None when it cannot be read.
+
+    Of a table function that is its class, which the pickle holds by itself; of others the function
+    is the first part of a tuple.
+    """
+    loaded = _loaded(expression.func().command().unsafeArray())
+    if isinstance(loaded, type):
+        return loaded
     return loaded[0] if isinstance(loaded, tuple) and loaded else None
+
+
+def _prepared(function: JavaObject) -> Iterator[tuple[str, object]]:
+    """What a table function's own `analyze` prepared for its rows, if more than their columns."""
+    pickled = optional(function.pickledAnalyzeResult())
+    result = None if pickled is None else _loaded(pickled)
+    if pickled is not None and type(result) is not AnalyzeResult:
+        yield f"{function.name()}.analyze", result
+
+
+def _loaded(pickled: Iterable[int]) -> object:
+    """What was pickled for Python workers; None when it cannot be read."""
+    try:
+        loaded: object = CloudPickleSerializer().loads(bytes(pickled))  # type: ignore[no-untyped-call]
+    except Exception:  # noqa: BLE001 - whatever a user's pickle does, its content is unknown
+        return None
+    return loaded
 
 
 def _calls(pattern: re.Pattern[str], text: str) -> list[str]:
