@@ -17,7 +17,7 @@ from delta_pipelines.delta.sessions import active, settings
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import Commit, TableState
 from delta_pipelines.delta.transaction import Transaction, begin
-from delta_pipelines.delta.view import load_view
+from delta_pipelines.delta.view import load_view, settings_kept
 from delta_pipelines.errors import DatasetError, PipelineError
 from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.facts import table_facts
@@ -244,8 +244,9 @@ class DatasetManager:
             existing = load_view(session, view.identifier)
             facts = TableFacts(schema=schema)
             pipeline = context.plan.pipeline
+            kept = settings_kept(session)
             if existing is not None and not why_published(
-                existing, flow, schema, pipeline=pipeline
+                existing, flow, schema, pipeline=pipeline, settings=kept
             ):
                 return Outcome("unchanged", "none", PUBLISHED, facts)
             context.check_lease(view.identifier)

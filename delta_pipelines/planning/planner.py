@@ -11,7 +11,7 @@ from delta_pipelines.delta.rehearsal import rehearse
 from delta_pipelines.delta.sessions import active, settings_of
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import TableState
-from delta_pipelines.delta.view import load_view
+from delta_pipelines.delta.view import load_view, settings_kept
 from delta_pipelines.errors import DatasetError, as_pipeline_error
 from delta_pipelines.graph.graph import Dataset, Flow, Source, Table, View
 from delta_pipelines.identifiers import Identifier
@@ -333,7 +333,8 @@ class _Planner:
         if existing is not None:
             check_view_owner(existing, flow, pipeline)
             notes = (adoption("view"),) if is_foreign(existing, flow) else ()
-            why = why_published(existing, flow, frame.schema, pipeline=pipeline)
+            kept = settings_kept(analysed.session)
+            why = why_published(existing, flow, frame.schema, pipeline=pipeline, settings=kept)
             action, reason = ("refresh", why) if why else ("none", PUBLISHED)
         return DatasetPlan(
             name=view.name,

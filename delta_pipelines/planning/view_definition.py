@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 
 from pyspark.sql.types import StructType
 
@@ -14,6 +15,7 @@ from delta_pipelines.identifiers import parse_identifier
 from delta_pipelines.planning.kept_schema import nullable_schema
 from delta_pipelines.planning.ownership import PIPELINE_KEY, check_owner, owner
 from delta_pipelines.planning.schema_diff import SchemaChange, diff_schemas
+from delta_pipelines.planning.skipping import changed
 from delta_pipelines.redaction import is_sensitive
 
 SETTINGS_KEY = "delta_pipelines.spark_conf"
@@ -90,7 +92,12 @@ def is_foreign(existing: ViewState, flow: Flow) -> bool:
 
 
 def why_published(
-    existing: ViewState, flow: Flow, schema: StructType, *, pipeline: str
+    existing: ViewState,
+    flow: Flow,
+    schema: StructType,
+    *,
+    pipeline: str,
+    settings: Mapping[str, str] | None = None,
 ) -> str | None:
     """Why a view in the catalog is to be published anew; None when it is there exactly so.
 
@@ -99,6 +106,8 @@ def why_published(
         flow: The view's flow.
         schema: Columns that its query gives now: the catalog keeps those of the day it was made.
         pipeline: Name of the pipeline.
+        settings: What Spark would keep with it now, of what can change rows: a view is read by the
+            settings of the day it was made. None when that is not known.
     """
     declaration = flow.declaration
     has, wanted = existing.properties, view_properties(declaration, pipeline)
@@ -111,6 +120,10 @@ def why_published(
         or view_changes(existing, schema)
     ):
         return "its text, comment, properties or columns changed"
+    if settings is not None and existing.settings is not None:
+        told = changed("setting", existing.settings, settings)
+        if told:
+            return told
     if has != wanted:
         return "it does not say yet which pipeline owns it"
     return None

@@ -96,6 +96,23 @@ def test_a_view_is_published_only_when_text_comment_properties_and_columns_are_t
     assert why(properties={"a": "1"}) == "it does not say yet which pipeline owns it"
 
 
+def test_a_view_made_under_other_settings_is_published_anew() -> None:
+    declared = flow("SELECT 1 AS n")
+    same = {"text": "SELECT 1 AS n", "properties": {PIPELINE_KEY: "p"}}
+
+    def why(stored: dict[str, str] | None, now: dict[str, str] | None) -> str | None:
+        existing = ViewState(VIEW, SCHEMA, **same, settings=stored)
+        return why_published(existing, declared, SCHEMA, pipeline="p", settings=now)
+
+    ansi = "spark.sql.ansi.enabled"
+    assert why({ansi: "true"}, {ansi: "true"}) is None
+    assert why({ansi: "false"}, {ansi: "true"}) == f"the setting {ansi} changed (false -> true)"
+    assert why({}, {ansi: "true"}) == f"the setting {ansi} changed (None -> true)"
+    assert why({ansi: "true"}, {}) == f"the setting {ansi} changed (true -> None)"
+    assert why(None, {ansi: "true"}) is None
+    assert why({ansi: "true"}, None) is None
+
+
 def test_the_mark_that_is_written_is_the_one_that_is_looked_for() -> None:
     declared = flow("SELECT 1 AS n", table_properties={"a": "1"})
     made = ViewState(
