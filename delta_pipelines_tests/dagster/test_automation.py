@@ -27,7 +27,7 @@ class Location:
     def __init__(self, schema, lake, instance, condition):
         self.instance, self._cursor = instance, None
         self.rows = rows = [1]
-        pipeline = Pipeline("shop", schema=schema)
+        pipeline = Pipeline("followed", schema=schema)
 
         @pipeline.materialized_view
         def orders(spark):
