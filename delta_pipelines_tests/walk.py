@@ -1,15 +1,16 @@
-"""A seeded walk through everything that happens to a pipeline, held against the oracle.
+"""A walk through everything that happens to a pipeline, held against the oracle at each run.
 
-The steps are chosen beforehand, from the seed alone, and each can be done in any state; so a walk
-that fails is made shorter by leaving steps out.
+Hypothesis chooses the actions (`Walk`), and makes a walk that fails shorter: each action can be
+done in any state.
 """
 
-import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pipelines as dp
@@ -29,6 +30,8 @@ BASE: dict[str, Columns] = {
     "landing": (("id", "int"), ("n", "int"), ("v", "string")),
 }
 Action = tuple[str, Any]
+CHANGES = ("rows", "land", "column", "widen", "comment", "reset", "stranger", "restart")
+ACTIONS = ("run", *CHANGES)
 
 
 @dataclass(frozen=True)
@@ -48,63 +51,91 @@ class Run:
     failing: tuple[tuple[str, int, Moment], ...] = ()
 
 
-def walk(seed: int, steps: int) -> list[Action]:
-    """Choose actions that together count as so many steps."""
-    chance = random.Random(seed)
-    actions: list[Action] = []
-    while sum(map(weight, actions)) < steps:
-        actions.append(_any_action(chance))
-    return actions
-
-
 def weight(action: Action) -> int:
     """A run counts once for every dataset that it refreshes."""
     return len(action[1].names) if action[0] == "run" else 1
 
 
-def _any_action(chance: random.Random) -> Action:
-    rule = chance.choices(
-        ["run", "rows", "land", "column", "widen", "comment", "reset", "stranger", "restart"],
-        [7, 9, 6, 1, 0.7, 2, 2, 1.5, 1.5],
-    )[0]
-    if rule == "run":
-        return rule, _any_run(chance)
-    if rule == "rows":
-        return rule, (chance.choice(FED), _any_rows(chance))
-    if rule == "land":
-        ids = [chance.randrange(5) for _ in range(chance.randrange(1, 4))]
-        return rule, [(i, chance.choice(["p", "q", GONE])) for i in ids]
-    among = {
-        "column": (*FED, "landing"),
-        "widen": FED,
-        "comment": DATASETS,
-        "reset": DATASETS,
-        "stranger": ("facts", "people", *STREAMS),
-    }
-    return rule, chance.choice(among[rule]) if rule in among else None
+def _rarely(one_in: int) -> st.SearchStrategy[bool]:
+    return st.sampled_from([False] * (one_in - 1) + [True])
 
 
-def _any_rows(chance: random.Random) -> list[tuple[int, str, int | None, str]]:
+@st.composite
+def _rows(draw: st.DrawFn) -> list[tuple[int, str, int | None, str]]:
     """Rows over few keys; no two of one key tie with other values."""
-    rows: dict[Any, Any] = {}
-    for _ in range(chance.randrange(1, 6)):
-        a, b, n = chance.randrange(4), chance.choice("xy"), chance.choice([None, *range(6)])
-        rows.setdefault((a, b, n), (a, b, n, chance.choice([GONE, "p", "q", "r"])))
-    return list(rows.values())
+    ids, letters = st.integers(0, 3), st.sampled_from("xy")
+    numbers = st.none() | st.integers(0, 5)
+    values = st.sampled_from(["p", "q", "r", GONE])
+    row = st.tuples(ids, letters, numbers, values)
+    return draw(st.lists(row, min_size=1, max_size=5, unique_by=lambda row: row[:3]))
 
 
-def _any_run(chance: random.Random) -> Run:
-    names = tuple(d for d in DATASETS if chance.random() < 0.6) or ("people",)
-    failing: list[tuple[str, int, Moment]] = []
-    for name in names:
-        if chance.random() < 0.3:
-            failing.append((name, chance.randrange(12), chance.choice(["before", "after"])))
-    return Run(
-        names,
-        tuple(n for n in names if chance.random() < 0.2),
-        tuple(n for n in names if n in STREAMS and chance.random() < 0.12),
-        tuple(failing),
-    )
+@st.composite
+def _runs(draw: st.DrawFn) -> Run:
+    chosen = draw(st.sets(st.sampled_from(DATASETS), min_size=1))
+    names = tuple(name for name in DATASETS if name in chosen)
+    failures = st.tuples(st.integers(0, 11), st.sampled_from(["before", "after"]))
+    full = tuple(name for name in names if draw(_rarely(5)))
+    reset = tuple(name for name in names if name in STREAMS and draw(_rarely(8)))
+    failing = [(name, *draw(failures)) for name in names if draw(_rarely(3))]
+    return Run(names, full, reset, tuple(failing))
+
+
+def _changes() -> st.SearchStrategy[Action]:
+    """What happens between runs; what stands here more than once happens more often."""
+
+    def change(rule: str, given: st.SearchStrategy[Any]) -> st.SearchStrategy[Action]:
+        return st.tuples(st.just(rule), given)
+
+    rows = change("rows", st.tuples(st.sampled_from(FED), _rows()))
+    landed = st.tuples(st.integers(0, 4), st.sampled_from(["p", "q", GONE]))
+    land = change("land", st.lists(landed, min_size=1, max_size=3))
+    comment = change("comment", st.sampled_from(DATASETS))
+    reset = change("reset", st.sampled_from(DATASETS))
+    column = change("column", st.sampled_from((*FED, "landing")))
+    widen = change("widen", st.sampled_from(FED))
+    stranger = change("stranger", st.sampled_from(("facts", "people", *STREAMS)))
+    restart = change("restart", st.none())
+    often = [rows] * 9 + [land] * 6 + [comment] * 2 + [reset] * 2 + [stranger] * 2 + [restart] * 2
+    return st.sampled_from([*often, column, widen]).flatmap(lambda chosen: chosen)
+
+
+class Walk(RuleBasedStateMachine):
+    """The rule by which Hypothesis walks; each example has a pipeline and a schema of its own.
+
+    Args:
+        spark: The suite's session.
+        schema: Makes the name of an empty schema.
+        counted: Gets what every example did.
+    """
+
+    def __init__(
+        self, spark: SparkSession, schema: Callable[[], str], counted: Counter[str]
+    ) -> None:
+        super().__init__()
+        self.walker = Walker(spark, schema(), counted=counted)
+        self.broken = False
+
+    @rule(changes=st.lists(_changes(), max_size=6), asked=_runs())
+    def runs(self, changes: list[Action], asked: Run) -> None:
+        """Some things change, then there is a run.
+
+        One rule for all: of several Hypothesis leaves some out in a walk, and one without runs
+        shows nothing.
+        """
+        for change in changes:
+            self._do(change)
+        self._do(("run", asked))
+
+    def teardown(self) -> None:
+        """A walk ends with a look at all tables, selected by the last run or not."""
+        if not self.broken:
+            self.walker.check_all()
+
+    def _do(self, action: Action) -> None:
+        self.broken = True
+        self.walker.do(action)
+        self.broken = False
 
 
 @dataclass
@@ -352,18 +383,3 @@ def content(look: Seen) -> tuple[Columns, list[str], tuple[str, str]]:
 def ids(look: Seen | None) -> set[str]:
     """The checkpoints of a table."""
     return {c.id for c in checkpoints_of(look.properties).values()} if look else set()
-
-
-def shorter(actions: Sequence[Action], fails: Callable[[Sequence[Action]], bool]) -> list[Action]:
-    """A part of a failing walk that still fails, by leaving out ever smaller pieces."""
-    kept, size = list(actions), max(1, len(actions) // 2)
-    while size:
-        start = 0
-        while start < len(kept):
-            tried = kept[:start] + kept[start + size :]
-            if tried and fails(tried):
-                kept = tried
-            else:
-                start += size
-        size //= 2
-    return kept

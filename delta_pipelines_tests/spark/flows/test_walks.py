@@ -1,61 +1,59 @@
-"""The model-based test: long random walks over a pipeline, against an oracle in plain Python."""
+"""The model-based test: random walks over a pipeline, against an oracle in plain Python."""
 
+import itertools
 import resource
 import time
+from collections import Counter
+from functools import partial
 
 import pytest
+from hypothesis import HealthCheck, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
 
-from delta_pipelines_tests.walk import Walker, shorter, walk, weight
+from delta_pipelines_tests.walk import ACTIONS, Walk
 
-SHORTENINGS = 30
-"""How often a failing walk is tried again in a shorter form."""
+RUNS = 20
+"""Runs of a walk."""
 
 
 @pytest.mark.parametrize(
-    ("seed", "steps"),
-    [(7, 500), *(pytest.param(n, 1000, marks=pytest.mark.soak) for n in range(100, 110))],
+    ("number", "walks", "steps"),
+    [
+        (7, 5, 500),
+        *(pytest.param(n, 11, 1000, marks=pytest.mark.soak) for n in range(100, 110)),
+    ],
 )
 @pytest.mark.timeout(3600)
-def test_a_random_walk_leaves_what_the_oracle_says(spark, schema, seed, steps, record_property):
+def test_random_walks_leave_what_the_oracle_says(
+    spark, schema, number, walks, steps, record_property
+):
     began, cpu = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_utime
-    actions = walk(seed, steps)
-    walker = Walker(spark, schema)
-    for number, action in enumerate(actions):
-        try:
-            walker.do(action)
-        except AssertionError as error:
-            told = f"seed {seed}, action {number}: {action}: {error}"
-            shortest = shortened(spark, schema, actions[: number + 1])
-            raise AssertionError(f"{told}\n{shortest}") from error
-    walker.check_all()
-    counted = dict(sorted(walker.counted.items()))
-    assert sum(map(weight, actions)) >= steps
+    counted = Counter[str]()
+    numbers = itertools.count()
+
+    def own_schema() -> str:
+        name = f"{schema}_{next(numbers)}"
+        spark.sql(f"CREATE SCHEMA {name}")
+        return name
+
+    run_state_machine_as_test(
+        seed(number)(partial(Walk, spark, own_schema, counted)),
+        settings=settings(
+            max_examples=walks,
+            stateful_step_count=RUNS,
+            deadline=None,
+            database=None,
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    done = sum(counted[rule] for rule in ACTIONS)
+    told = ", ".join(f"{rule} {count}" for rule, count in sorted(counted.items()))
+    assert done >= steps, told
     assert min(counted[rule] for rule in ("failed", "completed", "unchanged", "stranger")) > 0
     spent = resource.getrusage(resource.RUSAGE_SELF).ru_utime - cpu
     record_property(
         "proved",
-        f"model: seed {seed}, {sum(map(weight, actions))} steps, 0 differences, {counted}, "
+        f"model: seed {number}, {next(numbers)} walks, {done} steps, 0 differences, {told}, "
         f"{time.monotonic() - began:.0f} s ({spent:.0f} s of this process)",
     )
-
-
-def shortened(spark, schema, actions) -> str:
-    """The fewest actions that still fail, as far as the tries last."""
-    tries = iter(range(SHORTENINGS))
-
-    def fails(tried) -> bool:
-        number = next(tries, None)
-        if number is None:
-            return False
-        name = f"{schema}_{number}"
-        spark.sql(f"CREATE SCHEMA {name}")
-        walker = Walker(spark, name)
-        try:
-            for action in tried:
-                walker.do(action)
-        except AssertionError:
-            return True
-        return False
-
-    kept = shorter(actions, fails)
-    return "\n".join(["It fails with these alone:", *map(str, kept)])
