@@ -182,8 +182,7 @@ class Execution:
             for attempt in retrying():
                 with attempt:
                     attempts += 1
-                    with job_tag(self._spark, self._tag):
-                        outcome = self._leased_refresh(planned)
+                    outcome = self._attempt(planned)
         except Exception as error:  # noqa: BLE001 - whatever happened is this dataset's result
             seconds = time.monotonic() - started
             location = self._plan.graph[planned.identifier].declaration.location
@@ -202,10 +201,14 @@ class Execution:
             )
         return self._completed(planned, outcome, time.monotonic() - started, attempts)
 
-    def _leased_refresh(self, planned: DatasetPlan) -> Outcome:
+    def _attempt(self, planned: DatasetPlan) -> Outcome:
         left = leave_as_planned(self._spark, planned, self._context)
         if left is not None:
             return left
+        with job_tag(self._spark, self._tag):
+            return self._leased_refresh(planned)
+
+    def _leased_refresh(self, planned: DatasetPlan) -> Outcome:
         with lease_on(
             self._spark,
             planned.identifier,
