@@ -137,6 +137,10 @@ class Jvm:
         listed = self.root.java.util.ArrayList()
         for value in values:
             listed.add(value)
+        return self.sequence_of(listed)
+
+    def sequence_of(self, listed: JavaObject) -> JavaObject:
+        """An immutable Scala `Seq` of a Java list."""
         return self.static(_PYTHON_UTILS, "toSeq")(listed)
 
     def texts(self, values: JavaObject) -> list[str]:

@@ -55,26 +55,6 @@ def latest_version(target: DeltaTable) -> int:
     return int(target._jdt.deltaLog().update(False, jvm.none, jvm.none).version())
 
 
-def merge_commit_at(target: DeltaTable, version: int) -> MergeCommit | None:
-    """Read a merge's commit whose version is known, from that one file of the log.
-
-    Args:
-        target: The merge's target.
-        version: What the transaction said that it became.
-
-    Returns:
-        None when the file is not there, as of a table whose commits are kept elsewhere at first.
-    """
-    jvm = Jvm(target._spark)
-    log = target._jdt.deltaLog()
-    path = jvm.delta.util.FileNames.unsafeDeltaFile(log.logPath(), version)
-    settings = log.newDeltaHadoopConf()
-    if not path.getFileSystem(settings).exists(path):
-        return None
-    content = _commit_info(jvm, log, path)
-    return None if content is None else _merge_commit(version, content)
-
-
 def find_merge_commit(target: DeltaTable, after: int, token: str) -> MergeCommit | None:
     """Find the commit that carries a merge's token; no Spark job runs.
 

@@ -17,6 +17,7 @@ _SEQ, _OPTION, _MAP = (
 )
 _STRING = "java.lang.String"
 _TXN = f"{_DELTA}.OptimisticTransaction"
+_OPERATION = f"{_DELTA}.DeltaOperations$Operation"
 _STRUCT = "org.apache.spark.sql.types.StructType"
 _COMMAND = f"{_DELTA}.commands.MergeIntoCommand"
 _HELPER = f"{_DELTA}.commands.DMLWithDeletionVectorsHelper$"
@@ -31,7 +32,8 @@ MERGE_MEMBERS = (
     Member(f"{_DELTA}.VersionChecksum", "setTransactions"),
     Member(f"{_DELTA}.actions.SetTransaction", "<init>", (_STRING, "long", _OPTION)),
     Member(_TXN, "registerSQLMetrics", (_SESSION, _MAP)),
-    Member(_TXN, "commitIfNeeded", (_SEQ, f"{_DELTA}.DeltaOperations$Operation", _MAP)),
+    Member(_TXN, "commitIfNeeded", (_SEQ, _OPERATION, _MAP)),
+    Member(_TXN, "getOperationMetrics", (_OPERATION,)),
     Member(_HELPER, "generateCandidateFileMap", ("org.apache.hadoop.fs.Path", _SEQ)),
     Member(_HELPER, "getTouchedFile", ("org.apache.hadoop.fs.Path", _STRING, _MAP)),
     Member(_HELPER, "findFilesWithMatchingRows", (_TXN, _MAP, _SEQ)),
@@ -52,7 +54,6 @@ MERGE_MEMBERS = (
         ),
     ),
     Member(f"{_DELTA}.schema.SchemaUtils$", "reportDifferences", (_STRUCT, _STRUCT)),
-    Member(f"{_DELTA}.util.FileNames", "unsafeDeltaFile", ("org.apache.hadoop.fs.Path", "long")),
     *ENTRY_MEMBERS,
     *VECTOR_MEMBERS,
     *PIN_MEMBERS,

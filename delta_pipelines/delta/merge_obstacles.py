@@ -24,18 +24,20 @@ def obstacles(plan: MergePlan) -> list[str]:
     Args:
         plan: The merge, as it was resolved.
     """
-    command, settings, schema = plan.command, plan.settings, plan.metadata.schema()
-    fields = str(plan.metadata.schemaString())
-    names = plan.protocol.readerAndWriterFeatureNames()
+    command, target = plan.command, plan.target
+    settings, schema = target.settings, target.metadata.schema()
+    fields = str(target.metadata.schemaString())
+    names = target.protocol.readerAndWriterFeatureNames()
     features = {str(name) for name in items(names.toSeq())}
     found = []
     migrated = optional(command.migratedSchema())
     same = migrated is None or migrated.catalogString() == schema.catalogString()
     if command.schemaEvolutionEnabled() or not same:
         found.append("it may change the schema")
-    if plan.keeps_change_feed and deletes_alone(plan.matched) and not plan.writes_deletion_vectors:
+    feeds = target.keeps_change_feed
+    if feeds and deletes_alone(plan.matched) and not target.writes_deletion_vectors:
         found.append("a row that it deletes twice would be twice in the change data feed")
-    if plan.keeps_change_feed and not all(e.deterministic() for e in plan.expressions()):
+    if feeds and not all(e.deterministic() for e in plan.expressions()):
         found.append("what is not deterministic would be otherwise in the change data feed")
     if settings.get("delta.enableRowTracking", "").lower() == "true":
         found.append("the table tracks rows")

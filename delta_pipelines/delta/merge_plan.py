@@ -13,27 +13,25 @@ from operator import and_, or_
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.jvm import (
     JavaObject,
     Jvm,
     class_name,
-    entries,
     items,
     optional,
 )
 from delta_pipelines.delta.key_ranges import Key, KeyRange
 from delta_pipelines.delta.key_types import KeyType
 from delta_pipelines.delta.merge_parts import KeyPair, PlannedClause, Values, bound, date_literal
+from delta_pipelines.delta.merge_target import MergeTarget
 from delta_pipelines.delta.query_plans import delta_index
 from delta_pipelines.delta.sessions import active
-from delta_pipelines.delta.setting_names import DELETION_VECTORS
-from delta_pipelines.delta.snapshots import known_size
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
+from delta_pipelines.identifiers import quoted
 
-_OPTIMIZED = "spark.databricks.delta.optimizeWrite.enabled"
-_PERSISTENT_VECTORS = "spark.databricks.delta.merge.deletionVectors.persistent"
+_SUFFIXES = {"byte": "Y", "short": "S", "integer": "", "long": "L"}
+"""How SQL tells literals of whole numbers apart."""
 
 
 class MergePlan:
@@ -45,11 +43,13 @@ class MergePlan:
     Args:
         jvm: The merge's session.
         command: The command; it was not run.
+        target: What is known of its target already.
     """
 
-    def __init__(self, jvm: Jvm, command: JavaObject) -> None:
+    def __init__(self, jvm: Jvm, command: JavaObject, target: MergeTarget | None = None) -> None:
         self._jvm = jvm
         self.command = command
+        self.target = target or MergeTarget(jvm, command)
 
     @cached_property
     def source_columns(self) -> list[int]:
@@ -108,11 +108,6 @@ class MergePlan:
         return bool(clauses) and all(optional(one.condition()) is not None for one in clauses)
 
     @cached_property
-    def target_columns(self) -> tuple[Column, ...]:
-        """The columns of the target."""
-        return tuple(self._bound(a) for a in items(self.command.target().output()))
-
-    @cached_property
     def target_keys(self) -> tuple[Column, ...]:
         """The columns of the target that ON reads."""
         read = self.command.condition().references()
@@ -120,57 +115,10 @@ class MergePlan:
             self._bound(a) for a in items(self.command.target().output()) if read.contains(a)
         )
 
-    @cached_property
-    def target_schema(self) -> StructType:
-        """The target's columns, in the order of a clause's values."""
-        return self._jvm.rows_of(self.command.target()).schema
-
-    @cached_property
-    def partition_columns(self) -> list[str]:
-        """The columns by which the target is partitioned."""
-        index = self.command.targetFileIndex()
-        return [str(field.name()) for field in items(index.partitionSchema().toSeq())]
-
     @property
     def source(self) -> DataFrame:
         """The source as it was resolved: its `now()` is that of the clauses."""
         return self._jvm.rows_of(self.command.source())
-
-    @cached_property
-    def metadata(self) -> JavaObject:
-        """The target's metadata when the merge was resolved; `getSnapshot` would ask anew."""
-        return self.command.targetFileIndex().metadata()
-
-    @cached_property
-    def protocol(self) -> JavaObject:
-        """The target's protocol when the merge was resolved."""
-        return self.command.targetFileIndex().protocol()
-
-    @cached_property
-    def settings(self) -> dict[str, str]:
-        """The target's table properties when the merge was resolved."""
-        return {str(k): str(v) for k, v in entries(self.metadata.configuration()).items()}
-
-    @cached_property
-    def keeps_change_feed(self) -> bool:
-        """True when the target keeps a change data feed."""
-        feed = self._jvm.object("org.apache.spark.sql.delta.DeltaConfigs").CHANGE_DATA_FEED()
-        return bool(feed.fromMetaData(self.metadata))  # it has had another name
-
-    @cached_property
-    def writes_deletion_vectors(self) -> bool:
-        """True when a MERGE deletes rows of the target by deletion vectors."""
-        settings = self._jvm.session.sessionState().conf()
-        persistent = str(settings.getConfString(_PERSISTENT_VECTORS, "true")).lower()
-        return persistent == self.settings.get(DELETION_VECTORS, "false").lower() == "true"
-
-    @cached_property
-    def writes_optimized(self) -> bool:
-        """True when Delta shuffles what it writes to the target into files of a good size."""
-        settings = self._jvm.session.sessionState().conf()
-        table = self.settings.get("delta.autoOptimize.optimizeWrite", "false")
-        wanted = settings.getConfString(_OPTIMIZED, None)
-        return str(table if wanted is None else wanted).lower() == "true"
 
     @cached_property
     def has_equal_keys(self) -> bool:
@@ -185,13 +133,14 @@ class MergePlan:
         Such a source belongs into the merge's transaction: read before it, a change that somebody
         else commits in between would be overwritten and no conflict noticed.
         """
-        path = self.command.targetFileIndex().deltaLog().dataPath().toString()
         source = self.command.source()
         # Values of clauses may hold subqueries; conditions may not.
         queries = [*items(source.subqueriesAll()), *items(self.command.subqueriesAll())]
         plans = [source, *queries]
         return any(
-            _delta_path(leaf) == path for plan in plans for leaf in items(plan.collectLeaves())
+            _delta_path(leaf) == self.target.path
+            for plan in plans
+            for leaf in items(plan.collectLeaves())
         )
 
     @cached_property
@@ -246,32 +195,32 @@ class MergePlan:
         """
         if not all(ranges for _, ranges in within):
             return literal(self._jvm, False)
-        conjuncts = []
-        for pair, ranges in within:
-            column = self._bound(pair.column)
-            ends = [(self._literal(pair, r.low), self._literal(pair, r.high)) for r in ranges]
-            points = [low for (low, _), r in zip(ends, ranges, strict=True) if r.low == r.high]
-            parts = [
-                (column >= low) & (column <= high)
-                for (low, high), r in zip(ends, ranges, strict=True)
-                if r.low != r.high
-            ]
-            if self.is_partition_column(pair) and points:
-                parts.append(column.isin(*points))
-            else:  # of a list, skipping looks at the smallest and the largest alone
-                parts += [column == point for point in points]
-            conjuncts.append(reduce(or_, parts))
+        conjuncts = [self._is_within(pair, ranges) for pair, ranges in within]
         target = self._jvm.rows_of(self.command.target()).filter(reduce(and_, conjuncts))
         # A decimal's literal has the type of its own digits, and the analyser puts a cast around.
         folding = self._jvm.object("org.apache.spark.sql.catalyst.optimizer.ConstantFolding")
         return folding.apply(target._jdf.queryExecution().analyzed()).condition()
 
-    def _literal(self, pair: KeyPair, value: Key) -> Column:
-        """A bare literal of the column's type; Python knows one kind of whole number."""
-        suffix = {"byte": "Y", "short": "S", "long": "L"}.get(pair.type.name, "")
-        if isinstance(value, date):
-            return date_literal(value)
-        return F.expr(f"{value}{suffix}") if isinstance(value, int) else F.lit(value)
+    def _is_within(self, pair: KeyPair, ranges: Sequence[KeyRange]) -> Column:
+        points = [one.low for one in ranges if one.low == one.high]
+        wide = [one for one in ranges if one.low != one.high]
+        listed = self.target.is_partitioned_by(pair.name)
+        if pair.type.is_whole and not listed:  # a text is one round trip, each column of it six
+            name, suffix = quoted(pair.name), _SUFFIXES[pair.type.name]
+            texts = [
+                f"({name} >= {one.low}{suffix} AND {name} <= {one.high}{suffix})" for one in wide
+            ]
+            return F.expr(" OR ".join([*texts, *(f"{name} = {one}{suffix}" for one in points)]))
+        column = self._bound(pair.column)
+        parts = [
+            (column >= _literal(pair, r.low)) & (column <= _literal(pair, r.high)) for r in wide
+        ]
+        equal = [_literal(pair, point) for point in points]
+        if listed and equal:
+            parts.append(column.isin(*equal))
+        else:  # of a list, skipping looks at the smallest and the largest alone
+            parts += [column == point for point in equal]
+        return reduce(or_, parts)
 
     def candidates(self, predicate: JavaObject) -> int:
         """How many files of the target may hold matches.
@@ -279,24 +228,12 @@ class MergePlan:
         Args:
             predicate: From `predicate`.
         """
-        snapshot = self.command.targetFileIndex().getSnapshot()
-        return int(snapshot.filesForScan(self.conjuncts(predicate), False).files().size())
+        found = self.target.snapshot.filesForScan(self.conjuncts(predicate), False)
+        return int(found.files().size())
 
     def conjuncts(self, predicate: JavaObject) -> JavaObject:
         """The parts of a predicate, as Delta wants them: each is of partitions or of columns."""
         return self.command.splitConjunctivePredicates(predicate)
-
-    @cached_property
-    def files(self) -> int:
-        """How many files the target has."""
-        snapshot = self.command.targetFileIndex().getSnapshot()
-        known, _ = known_size(snapshot)
-        return int(snapshot.numOfFiles()) if known is None else known
-
-    @property
-    def size_bytes(self) -> int:
-        """How large the target is."""
-        return int(self.command.targetFileIndex().sizeInBytes())
 
     @property
     def source_bytes(self) -> int:
@@ -305,10 +242,6 @@ class MergePlan:
             return int(self.command.source().stats().sizeInBytes())
         except SPARK_FAILURES:
             return sys.maxsize
-
-    def is_partition_column(self, pair: KeyPair) -> bool:
-        """True when the target is partitioned by a key's column."""
-        return pair.name.lower() in [name.lower() for name in self.partition_columns]
 
     def run(self, metrics: Sequence[str]) -> tuple[Row | None, dict[str, int]]:
         """Run the merge.
@@ -343,7 +276,7 @@ class MergePlan:
             old.trackHighWaterMarks(),
             old.schemaEvolutionEnabled(),
         )
-        return MergePlan(self._jvm, changed)
+        return MergePlan(self._jvm, changed, self.target)
 
     def _clause(self, clause: JavaObject) -> PlannedClause:
         kinds = {"Update": "update", "Delete": "delete", "Insert": "insert"}
@@ -372,6 +305,13 @@ class MergePlan:
             found += [] if condition is None else [condition]
             found += [action.expr() for action in items(clause.resolvedActions())]
         return found
+
+
+def _literal(pair: KeyPair, value: Key) -> Column:
+    """A bare literal of the column's type; Python knows one kind of whole number."""
+    if isinstance(value, date):
+        return date_literal(value)
+    return F.expr(f"{value}{_SUFFIXES[pair.type.name]}") if pair.type.is_whole else F.lit(value)
 
 
 def _type(expression: JavaObject) -> KeyType:

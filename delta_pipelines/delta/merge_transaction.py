@@ -2,9 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,43 +14,24 @@ from delta_pipelines.delta.deletion_vectors import (
     vectors_of,
     with_whole_statistics,
 )
-from delta_pipelines.delta.file_entries import listed_files, logical_rows, read_entries
+from delta_pipelines.delta.file_entries import logical_rows, read_entries
 from delta_pipelines.delta.jvm import JavaObject, Jvm, items, optional
+from delta_pipelines.delta.loading import whole_numbers
 from delta_pipelines.delta.marks import last_mark
+from delta_pipelines.delta.merge_commit import MergeCommit
 from delta_pipelines.delta.merge_plan import MergePlan, literal
 from delta_pipelines.delta.own_columns import FILE, ROW
 from delta_pipelines.delta.snapshots import known_size
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.target_files import MOST_ON_DRIVER, Files, TargetFiles
 from delta_pipelines.steps import Step
 
 log = logging.getLogger(__name__)
 
 _DELTA = "org.apache.spark.sql.delta"
 _BASE = f"{_DELTA}.commands.MergeIntoCommandBase"
-FEW_FILES = 8
-"""So many files are looked into without asking first which of them may hold matches."""
-MOST_ON_DRIVER = 1000
-"""The vectors of more files are written by a job: one after another they would take too long."""
-MOST_IN_BITMAPS = 200_000_000
-"""So many rows have bitmaps of 25 MB at most, whichever of them match."""
 _STATS_TEXT_LENGTH = 32
 """Delta's default length of text in statistics that it makes anew."""
-
-
-@dataclass(frozen=True, eq=False)
-class Files:
-    """Files of the target at the transaction's snapshot.
-
-    Args:
-        added: Delta's `AddFile` of each, a Scala `Seq`.
-        whole: True when they carry all statistics that the log has.
-    """
-
-    added: JavaObject
-    whole: bool = False
-
-    def __len__(self) -> int:
-        return int(self.added.size())
 
 
 class MergeTransaction:
@@ -71,7 +50,7 @@ class MergeTransaction:
         self._txn = log.startTransaction(self._command.catalogTable(), jvm.none)
         self._log = log
         self._actions: list[JavaObject] = []
-        self._by_paths: dict[Files, JavaObject] = {}
+        self.files = TargetFiles(jvm, plan, self._txn)
         self._started = time.monotonic()
         self.metrics: dict[str, int] = {}
         """Delta's metrics of a merge, as far as they are known."""
@@ -86,18 +65,18 @@ class MergeTransaction:
     @property
     def is_as_analysed(self) -> bool:
         """True when the table is still defined as the merge was resolved against it."""
-        before, now = self._plan.metadata, self._txn.metadata()
+        before, now = self._plan.target.metadata, self._txn.metadata()
         return bool(
             before.schemaString() == now.schemaString()
             and before.partitionColumns().equals(now.partitionColumns())
             and before.configuration().equals(now.configuration())
-            and self._plan.protocol.equals(self._txn.protocol())
+            and self._plan.target.protocol.equals(self._txn.protocol())
         )
 
     @property
     def changes_since_analysis(self) -> list[str]:
         """What of the table's columns is otherwise than the merge was resolved against."""
-        before, now = self._plan.metadata.schema(), self._txn.metadata().schema()
+        before, now = self._plan.target.metadata.schema(), self._txn.metadata().schema()
         told = self._jvm.object(f"{_DELTA}.schema.SchemaUtils").reportDifferences(before, now)
         return [" ".join(str(one).split()) for one in items(told)]
 
@@ -118,48 +97,6 @@ class MergeTransaction:
         self._actions.append(done)
         return True
 
-    def candidates(self, predicate: JavaObject | None) -> Files:
-        """The files that may hold matches; the transaction keeps track that they were read.
-
-        Args:
-            predicate: From `MergePlan.predicate`, sound for every match; None for nothing more
-                than ON says itself. Files on which a NOT MATCHED BY SOURCE clause can act are among
-                them anyway.
-        """
-        told = [
-            one
-            for one in items(self._command.getTargetOnlyPredicates(self._jvm.session))
-            if not one.references().isEmpty()
-        ]
-        told += [] if predicate is None else items(self._plan.conjuncts(predicate))
-        wanted = [told or [literal(self._jvm, True)]]
-        by_source = self._plan.by_source_predicate
-        wanted += [] if by_source is None else [items(self._plan.conjuncts(by_source))]
-        # A condition on the target leaves files out, and with them matches that would be double.
-        few = None if told else self._few_files()
-        if few is None:
-            found = [self._txn.filterFiles(self._jvm.sequence(one), True) for one in wanted]
-            return Files(found[0] if len(found) == 1 else self._united(found))
-        for predicates in wanted:
-            self._txn.trackReadPredicates(self._jvm.sequence(predicates), False, True)
-        self._txn.trackFilesRead(few.added)
-        return few
-
-    def _united(self, found: Sequence[JavaObject]) -> JavaObject:
-        by_path = {str(file.path()): file for files in found for file in items(files)}
-        return self._jvm.sequence(list(by_path.values()))
-
-    def _few_files(self) -> Files | None:
-        """All files of a small table; asking Delta costs several jobs."""
-        files = self._all_files
-        return files if files is not None and len(files) <= FEW_FILES else None
-
-    @cached_property
-    def _all_files(self) -> Files | None:
-        """All files with their statistics, if the table's checksum lists them."""
-        files = listed_files(self._txn.snapshot())
-        return None if files is None else Files(files, whole=True)
-
     def tell_skipping(self, candidates: Files) -> dict[str, int]:
         """Put down how much of the table is looked into.
 
@@ -169,21 +106,16 @@ class MergeTransaction:
         snapshot = self._txn.snapshot()
         _, known = known_size(snapshot)
         told = {
-            "numTargetFilesBeforeSkipping": self._plan.files,
+            "numTargetFilesBeforeSkipping": self._plan.target.files,
             "numTargetFilesAfterSkipping": len(candidates),
         }
-        size, partitions = self._size(candidates.added)
+        size, partitions = self.files.size(candidates.added)
         self.metrics |= told | {
             "numTargetBytesBeforeSkipping": int(snapshot.sizeInBytes()) if known is None else known,
             "numTargetBytesAfterSkipping": size,
             "numTargetPartitionsAfterSkipping": partitions,
         }
         return told
-
-    def _size(self, files: JavaObject) -> tuple[int, int]:
-        """The bytes of files, and how many partitions they are of; 0 where there are none."""
-        told = self._jvm.object(_BASE).totalBytesAndDistinctPartitionValues(files)
-        return int(told._1()), int(told._2())
 
     def located(self, files: Files, *, by_row: bool) -> DataFrame:
         """The target's rows in some files, with the attributes that the merge was resolved with.
@@ -202,39 +134,6 @@ class MergeTransaction:
         places += [place["row_index"].alias(ROW)] if by_row else []
         return frame.select("*", *places)
 
-    def touched(self, candidates: Files, paths: Sequence[str]) -> Files:
-        """Some of the candidates, by their paths as `located` tells them."""
-        found = self._by_path(candidates, paths)
-        return Files(self._jvm.sequence(list(found.values())))
-
-    def rows_of(self, files: Files) -> int | None:
-        """The rows of files that are not deleted; None when a file has no statistics."""
-        return logical_rows(read_entries(self._jvm, files.added))
-
-    def fit_the_driver(self, files: Files) -> bool:
-        """True when bitmaps of any of the files' rows are not too large for the driver."""
-        if len(files) > MOST_ON_DRIVER:
-            return False
-        rows = self.rows_of(files)
-        return rows is not None and rows <= MOST_IN_BITMAPS
-
-    def _by_path(self, candidates: Files, paths: Sequence[str]) -> dict[str, JavaObject]:
-        known = self._known_by_path(candidates)
-        folder = self._log.dataPath()
-        return {path: self._helper.getTouchedFile(folder, path, known) for path in paths}
-
-    @cached_property
-    def _helper(self) -> JavaObject:
-        """Delta's helper for deletion vectors."""
-        return self._jvm.object(f"{_DELTA}.commands.DMLWithDeletionVectorsHelper")
-
-    def _known_by_path(self, files: Files) -> JavaObject:
-        """Files as Delta's helper knows them by path; made once, for each is resolved for that."""
-        if files not in self._by_paths:
-            known = self._helper.generateCandidateFileMap(self._log.dataPath(), files.added)
-            self._by_paths[files] = known
-        return self._by_paths[files]
-
     def delete_rows(
         self,
         candidates: Files,
@@ -250,14 +149,11 @@ class MergeTransaction:
         """
         if known is not None and len(known) > MOST_ON_DRIVER:
             known = None
-        complete = candidates if candidates.whole else self._all_files
-        if complete is None and known is not None:
-            complete = self._with_statistics(candidates, list(known))
-        complete = complete or candidates
-        helper, by_path = self._helper, self._known_by_path(complete)
+        complete = self.files.complete(candidates, None if known is None else list(known))
+        helper, by_path = self.files.helper, self.files.by_path(complete)
         whole = False
         if known is not None:
-            files = self._by_path(complete, list(known))
+            files = self.files.entries(complete, list(known))
             vectors = vectors_of(self._jvm, self._txn, files, known)
             whole = complete.whole and with_whole_statistics(list(files.values()))
         else:
@@ -282,12 +178,6 @@ class MergeTransaction:
             "numTargetDeletionVectorsUpdated": counts["numDeletionVectorsUpdated"],
         }
 
-    def _with_statistics(self, candidates: Files, paths: Sequence[str]) -> Files:
-        """Some of the candidates with all their statistics; one small Spark job."""
-        names = [str(file.path()) for file in self._by_path(candidates, paths).values()]
-        found = self._txn.snapshot().allFiles().filter(F.col("path").isin(names)._jc)
-        return Files(self._jvm.sequence(list(found.collect())), whole=True)
-
     def _vectors_by_jobs(self, candidates: Files, places: DataFrame) -> JavaObject:
         columns = [self._jvm.some(F.col(name)._jc) for name in (FILE, ROW)]
         generator = self._jvm.object(f"{_DELTA}.commands.DeletionVectorBitmapGenerator")
@@ -305,7 +195,7 @@ class MergeTransaction:
         """Remove files whose rows were written anew, or are not to be kept."""
         now = int(time.time() * 1000)
         self._actions += [file.removeWithTimestamp(now, True) for file in items(files.added)]
-        size, partitions = self._size(files.added)
+        size, partitions = self.files.size(files.added)
         self.metrics |= {
             "numTargetFilesRemoved": len(files),
             "numTargetBytesRemoved": size,
@@ -327,7 +217,7 @@ class MergeTransaction:
         if changes:
             data = [one for one, told in zip(actions, entries, strict=True) if told.is_data]
             written = self._jvm.sequence(data)
-        size, partitions = self._size(written)
+        size, partitions = self.files.size(written)
         self.metrics |= {
             "numTargetFilesAdded": len(added),
             "numTargetBytesAdded": size,
@@ -337,14 +227,15 @@ class MergeTransaction:
         }
         return logical_rows(added)
 
-    def commit(self, reached: Callable[[Step], None]) -> int | None:
+    def commit(self, reached: Callable[[Step], None]) -> MergeCommit | None:
         """Land everything as one MERGE.
 
         Args:
             reached: Told of the commit and of what follows it.
 
         Returns:
-            The version; None when there is nothing to commit.
+            The commit with the metrics that Delta wrote into it; None when there is nothing to
+            commit.
         """
         self.metrics["executionTimeMs"] = int((time.monotonic() - self._started) * 1000)
         known = self._command.metrics()
@@ -369,10 +260,17 @@ class MergeTransaction:
         if self._actions:
             reached(Step.COMMIT)
         version = self._land(operation)
-        if version is not None:
-            reached(Step.RECACHE)
-            self._recache()
-        return version
+        if version is None:
+            return None
+        reached(Step.RECACHE)
+        self._recache()
+        return MergeCommit(version, self._logged(operation))
+
+    def _logged(self, operation: JavaObject) -> dict[str, int]:
+        """The metrics that the commit has; what wrote them is asked, not the log (two requests)."""
+        told = optional(self._txn.getOperationMetrics(operation))
+        lines = [] if told is None else str(told.mkString("\n")).splitlines()
+        return whole_numbers(dict(line.split(" -> ", 1) for line in lines))
 
     def _land(self, operation: JavaObject) -> int | None:
         version = self._txn.commitIfNeeded(

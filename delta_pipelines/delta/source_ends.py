@@ -8,8 +8,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from delta_pipelines.delta.file_entries import listed_files, read_entries
+from delta_pipelines.delta.file_entries import FileEntry, listed_files, read_entries
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, optional
+from delta_pipelines.delta.key_ranges import KeyRange
 from delta_pipelines.delta.key_types import KeyType
 from delta_pipelines.delta.merge_parts import KeyPair
 from delta_pipelines.delta.query_plans import chain_of, delta_index
@@ -119,6 +120,50 @@ def ends_of_files(
         lows.append(low)
         highs.append(high)
     return (min(lows), max(highs)) if lows else (None, None)
+
+
+def files_within(
+    entries: Sequence[FileEntry], within: Sequence[tuple[str, KeyType, Sequence[KeyRange]]]
+) -> list[int] | None:
+    """Which files may hold rows whose keys are all in some range, by their statistics.
+
+    Args:
+        entries: The files, with the statistics that the log has.
+        within: A column's name and type, whole numbers or dates, and the ranges.
+
+    Returns:
+        The files' places in the list. None where a file has no statistics as text: Delta may know
+        them otherwise.
+
+    Source of the rule: Delta's skipping keeps a file unless its ends say that it has no such row.
+
+    Example:
+        >>> stats = '{"numRecords": 9, "minValues": {"k": 3}, "maxValues": {"k": 8}}'
+        >>> near, far = [KeyRange(8, 9)], [KeyRange(9, 12)]
+        >>> files = [FileEntry("a.parquet", 912, stats)]
+        >>> files_within(files, [("k", KeyType("long"), near)])
+        [0]
+        >>> files_within(files, [("k", KeyType("long"), far)])
+        []
+    """
+    if not all(entry.stats for entry in entries):
+        return None
+    told = [_statistics(entry.stats) for entry in entries]
+    return [
+        number
+        for number, file in enumerate(told)
+        if all(_may_hold(file, name, kind, ranges) for name, kind, ranges in within)
+    ]
+
+
+def _may_hold(
+    file: Mapping[str, Any], column: str, kind: KeyType, ranges: Sequence[KeyRange]
+) -> bool:
+    ends = ends_of_files(column, [file], dates=kind.name == "date")
+    if ends is None or (kind.is_whole and float in map(type, ends)):
+        return True
+    low, high = ends
+    return low is not None and any(one.low <= high and low <= one.high for one in ranges)
 
 
 def _is_number(end: Any) -> bool:

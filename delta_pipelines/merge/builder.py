@@ -242,7 +242,7 @@ def merge_into(
         A builder; add at least one clause and call `execute`.
 
     Raises:
-        MergeError: There is no executor of this name.
+        MergeError: There is no executor of this name, or an argument is of another type.
 
     Example:
         >>> result = (
@@ -255,16 +255,16 @@ def merge_into(
         (7, 12)
     """
     check_executor(executor, target)
-    return MergeBuilder(
-        spark,
-        MergeSpec(
-            target=target,
-            source=source,
-            on=on,
-            target_alias=target_alias,
-            source_alias=source_alias,
-            executor=executor,
-            user_metadata=user_metadata,
-            before_write=before_write,
-        ),
+    spec = MergeSpec(
+        target=target,
+        source=source,
+        on=on,
+        target_alias=target_alias,
+        source_alias=source_alias,
+        executor=executor,
+        user_metadata=user_metadata,
+        before_write=before_write,
     )
+    if spec.problem:
+        raise MergeError(spec.problem, dataset=str(target))
+    return MergeBuilder(spark, spec)

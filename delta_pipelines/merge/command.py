@@ -12,11 +12,11 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 from tenacity.wait import wait_random_exponential
 
 from delta_pipelines.delta.jvm import is_classic
+from delta_pipelines.delta.marks import remembers
 from delta_pipelines.delta.merge_commit import (
     MergeCommit,
     find_merge_commit,
     latest_version,
-    merge_commit_at,
     merge_user_metadata,
 )
 from delta_pipelines.delta.merge_members import missing_members
@@ -109,7 +109,7 @@ class MergeCommand:
             MergeError: See `MergeBuilder.execute`.
         """
         spec = self._spec
-        problem = clause_problem(spec.clauses) or spec.problem
+        problem = clause_problem(spec.clauses)
         if problem:
             raise MergeError(problem, dataset=str(spec.target))
         if not is_classic(self._spark):
@@ -194,6 +194,12 @@ class MergeCommand:
             session.conf.set(TXN_NUMBER, str(self._once[1]))
         plan = self._resolved(session, target)
         choice = self._choose(session, plan)
+        if (
+            plan is not None
+            and self._once is not None
+            and remembers(plan.target.snapshot, *self._once)
+        ):
+            return _Outcome(ChangedRows(0, 0, 0), None, self._reason, choice, "")
         self._prepare(session, plan, source, always=choice.executor != "native")
         reached(Step.MERGE, self._spec.target.replace("`", ""))
         if self._spec.before_write is not None:
@@ -211,29 +217,19 @@ class MergeCommand:
                 exc,
             )
             return _Outcome(ChangedRows(0, 0, 0), commit, self._reason, choice, "")
-        commit = self._committed(target, before, changed, told=choice.executor != "native")
+        commit = changed.commit if choice.executor != "native" else self._found(target, before)
         return _Outcome(changed, commit, self._reason, choice, note)
 
-    def _committed(
-        self, target: DeltaTable, before: int, changed: ChangedRows, *, told: bool
-    ) -> MergeCommit | None:
-        """The commit of a merge that went well; searched for where its executor told none."""
-        version = changed.version
-        if told and version is None:
-            return None
+    def _found(self, target: DeltaTable, before: int) -> MergeCommit | None:
+        """The commit of a merge that Delta carried out, which tells none."""
         try:
-            commit = None if version is None else merge_commit_at(target, version)
-            commit = commit or find_merge_commit(target, before, self._token)
-            return commit or (None if version is None else MergeCommit(version, {}))
+            return find_merge_commit(target, before, self._token)
         except SPARK_FAILURES as exc:  # it is committed all the same
-            if version is None:
-                raise MergeError(
-                    "Delta carried the merge out, but its commit cannot be read back. Look at the "
-                    "history of the table before you run it again.",
-                    dataset=self._spec.target,
-                ) from exc
-            logger.warning("Merge into %s is version %d: %s", self._spec.target, version, exc)
-            return MergeCommit(version, {})
+            raise MergeError(
+                "Delta carried the merge out, but its commit cannot be read back. Look at the "
+                "history of the table before you run it again.",
+                dataset=self._spec.target,
+            ) from exc
 
     def _carry_out(
         self,
@@ -262,7 +258,7 @@ class MergeCommand:
             obstacles.append("its source reads the table")
         if insert_only and not is_on(session, INSERT_ONLY, "true"):
             obstacles.append(f"{INSERT_ONLY} is off")
-        vectors = plan.writes_deletion_vectors
+        vectors = plan.target.writes_deletion_vectors
         return choose_executor(
             requested,
             insert_only=insert_only,
@@ -299,7 +295,7 @@ class MergeCommand:
             isinstance(clause, MatchedUpdate) and clause.skip_unchanged
             for clause in clauses_of(self._spec.clauses, ClauseKind.MATCHED)
         ]
-        blind = incomparable_columns(plan.target_schema) if any(skips) else []
+        blind = incomparable_columns(plan.target.schema) if any(skips) else []
         note = f"skip_unchanged has no effect: values of {', '.join(blind)} cannot be compared"
         kind = InsertOnlyMerge if is_insert_only(self._spec.clauses) else OwnMerge
         merge = kind(session, plan, fixed, self._spec.target, skips, once=self._once)

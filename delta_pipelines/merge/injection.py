@@ -94,7 +94,7 @@ def can_prune(plan: MergePlan) -> bool:
 
     Source of the rule: for NOT MATCHED BY SOURCE Delta reads every file.
     """
-    return plan.files >= FEWEST_FILES and not plan.acts_by_source
+    return plan.target.files >= FEWEST_FILES and not plan.acts_by_source
 
 
 def is_worth_asking(plan: MergePlan) -> bool:
@@ -105,7 +105,7 @@ def is_worth_asking(plan: MergePlan) -> bool:
     Args:
         plan: The resolved merge.
     """
-    return plan.size_bytes >= LARGE_BYTES and plan.size_bytes >= plan.source_bytes
+    return plan.target.size_bytes >= LARGE_BYTES and plan.target.size_bytes >= plan.source_bytes
 
 
 def known_keys(plan: MergePlan, fixed: FixedRows | None, *, queries: bool = True) -> KnownKeys:
@@ -116,7 +116,7 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None, *, queries: bool = True
         fixed: Its source's fixed rows; None when they are not fixed, and so not known.
         queries: Queries of many rows are worth their time; else statistics have to do.
     """
-    if fixed is None or plan.files < FEWEST_FILES:  # of few files all are looked into anyway
+    if fixed is None or plan.target.files < FEWEST_FILES:  # of few files all are looked into anyway
         return KnownKeys()
     pairs = plan.key_pairs
     if not pairs:
@@ -148,7 +148,7 @@ def inject(plan: MergePlan, keys: KnownKeys, *, count: bool = True) -> Injection
     if not count:
         note = f"ON was told between which values the source's {keys.names} are"
         return Injection(plan.with_predicate(predicate), note)
-    files = plan.files
+    files = plan.target.files
     left = plan.candidates(predicate)
     if left > WORTH * files:
         return Injection(plan)
@@ -206,7 +206,7 @@ def _of_rows(
         if any(isinstance(value, str) and _UNREADABLE in value for value in told):
             continue
         values = {value for value in told if value is not None}
-        if plan.is_partition_column(pair) and len(values) <= MAX_VALUES:
+        if plan.target.is_partitioned_by(pair.name) and len(values) <= MAX_VALUES:
             ranges = [KeyRange(value, value) for value in sorted(values)]
         else:
             ranges = key_ranges(list(values))

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from delta_pipelines.delta.fixed_rows import FixedRows, checkpoint_rows, rows_on_driver
-from delta_pipelines.delta.merge_transaction import Files
 from delta_pipelines.delta.own_columns import ANY, DO
+from delta_pipelines.delta.target_files import Files
 from delta_pipelines.merge import own
 from delta_pipelines.merge.matches import NOTHING, Matches, first_acting, kept, row_metrics
 from delta_pipelines.merge.native import ChangedRows

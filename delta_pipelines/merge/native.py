@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import Row
 
+from delta_pipelines.delta.merge_commit import MergeCommit
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.merge.clauses import (
     Clause,
@@ -30,14 +31,14 @@ class ChangedRows:
         inserted: Inserted.
         unlogged: Metrics that a merge without a commit has too, and those of files before and
             after skipping, which Delta's history does not keep.
-        version: The commit's; None where there is none, or where Delta, which merged, tells none.
+        commit: None where there is none, or where Delta, which merged, tells none.
     """
 
     updated: int
     deleted: int
     inserted: int
     unlogged: Mapping[str, int] = field(default_factory=dict)
-    version: int | None = None
+    commit: MergeCommit | None = None
 
     @property
     def metrics(self) -> dict[str, int]:

@@ -25,10 +25,11 @@ from delta_pipelines.delta.fixed_rows import (
 from delta_pipelines.delta.jvm import Jvm
 from delta_pipelines.delta.merge_parts import PlannedClause, deletes_alone, valued
 from delta_pipelines.delta.merge_plan import MergePlan
-from delta_pipelines.delta.merge_transaction import Files, MergeTransaction
+from delta_pipelines.delta.merge_transaction import MergeTransaction
 from delta_pipelines.delta.own_columns import AT_FILE, AT_ROW, DO, FILE, KIND, PAIR, ROW, SOURCE_ROW
 from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.target_files import Files
 from delta_pipelines.identifiers import quoted
 from delta_pipelines.merge.equality import unchanged_values
 from delta_pipelines.merge.failures import check_written, matches_lost, schema_moved
@@ -90,7 +91,7 @@ class OwnMerge:
         self._txn = MergeTransaction(Jvm(spark), plan)
         self._done = once is not None and not self._txn.remember(*once)
         self._by_vectors = self._txn.has_deletion_vectors
-        self._feeds = plan.keeps_change_feed
+        self._feeds = plan.target.keeps_change_feed
         self._matched = plan.matched
         self._by_source = plan.not_matched_by_source
         self._acting = [*self._matched, *self._by_source]
@@ -118,8 +119,8 @@ class OwnMerge:
             return ChangedRows(0, 0, 0)
         self._keys = keys
         count = self._count
-        within = keys.within if self._plan.files >= FEWEST_FILES else ()
-        candidates = self._txn.candidates(self._plan.predicate(within) if within else None)
+        within = keys.within if self._plan.target.files >= FEWEST_FILES else ()
+        candidates = self._txn.files.candidates(within, marks_rows=bool(self._acting))
         started = time.monotonic()
         skipped = self._txn.tell_skipping(candidates)
         matches = self.find_touched_files(candidates)
@@ -142,8 +143,8 @@ class OwnMerge:
             "scanTimeMs": int((scanned - started) * 1000),
             "rewriteTimeMs": int((time.monotonic() - scanned) * 1000),
         }
-        version = self._txn.commit(self._step)
-        return replace(changed, unlogged={"numSourceRows": count, **skipped}, version=version)
+        commit = self._txn.commit(self._step)
+        return replace(changed, unlogged={"numSourceRows": count, **skipped}, commit=commit)
 
     def _step(self, step: Step) -> None:
         reached(step, self._target.replace("`", ""))
@@ -198,7 +199,7 @@ class OwnMerge:
                 unique=self._keys.unique,
                 only_deletes=deletes_alone(self._matched),
                 few=rows if few else None,
-                by_file=bitmaps and self._txn.fit_the_driver(candidates),
+                by_file=bitmaps and self._txn.files.fit_the_driver(candidates),
             )
 
     def _write(self, candidates: Files, matches: Matches, count: int) -> ChangedRows:
@@ -218,7 +219,7 @@ class OwnMerge:
                 touched = self._touched(candidates, matches)
                 parts.append(self._rewritten(touched))
                 self._txn.remove(touched)
-                known = self._txn.rows_of(touched)
+                known = self._txn.files.rows_of(touched)
                 rows = self._txn.located(touched, by_row=False).count() if known is None else known
                 copied = rows - changed["update"] - changed["delete"]
         inserted = 0
@@ -308,7 +309,7 @@ class OwnMerge:
         return [self._valued(rows, clauses, F.col(DO))]
 
     def _touched(self, candidates: Files, matches: Matches) -> Files:
-        return self._txn.touched(candidates, matches.files)
+        return self._txn.files.touched(candidates, matches.files)
 
     def _rewritten(self, touched: Files) -> DataFrame:
         """The touched files' rows, changed where they match; a copied row stays as it is."""
@@ -373,16 +374,16 @@ class OwnMerge:
         also: Sequence[Column] = (),
     ) -> DataFrame:
         """Rows of the target: every column by the clause that acts, or, with `keep`, as it was."""
-        current = self._plan.target_columns if keep else ()
-        names = self._plan.target_schema.names
+        current = self._plan.target.columns if keep else ()
+        names = self._plan.target.schema.names
         return valued(Jvm(self._spark), rows, names, clauses, does=does, current=current, also=also)
 
     def _unchanged(self, skips: Sequence[bool]) -> dict[int, Column]:
         """For the clauses that skip, when a row would keep all its values."""
         if not any(skips):
             return {}
-        schema = self._plan.target_schema
-        current = self._plan.target_columns
+        schema = self._plan.target.schema
+        current = self._plan.target.columns
         return {
             number: unchanged_values(schema, current, self._matched[number].values.columns)
             for number, skipping in enumerate(skips)
@@ -390,9 +391,9 @@ class OwnMerge:
         }
 
     def _laid_out(self, rows: DataFrame) -> DataFrame:
-        partitions = self._plan.partition_columns
+        partitions = self._plan.target.partition_columns
         wanted = is_on(self._spark, _REPARTITION, "true")
         # An optimized write shuffles the rows by itself.
-        if partitions and wanted and not self._plan.writes_optimized:
+        if partitions and wanted and not self._plan.target.writes_optimized:
             return rows.repartition(*[F.col(quoted(name)) for name in partitions])
         return rows

@@ -49,7 +49,7 @@ def tell_join(
         "condition: %s\nnewTarget.output: %s",
         kind,
         source.columns,
-        plan.target_schema.names,
+        plan.target.schema.names,
         plan.condition,
         target.columns,
     )

@@ -4,7 +4,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from delta_pipelines.delta.marks import last_mark
+from delta_pipelines.delta.marks import last_mark, remembers
 from delta_pipelines.delta.merge_transaction import MergeTransaction
 
 
@@ -43,3 +43,14 @@ def test_a_merge_asks_the_list_too(number, is_new):
     transaction._txn.snapshot.return_value = snapshot_with({"ours": 7})
     assert transaction.remember("ours", number) is is_new
     assert transaction._txn.txnVersion.call_count == 0
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize(("number", "known"), [(7, True), (6, True), (8, False)])
+def test_a_look_beforehand_takes_the_list_or_the_log(listed, number, known):
+    snapshot = snapshot_with({"ours": 7} if listed else None)
+    marks = snapshot.transactions.return_value
+    marks.contains, marks.apply = {"ours": 7}.__contains__, {"ours": 7}.__getitem__
+    assert remembers(snapshot, "ours", number) is known
+    assert not remembers(snapshot, "new", number)
+    assert snapshot.transactions.called is not listed

@@ -42,10 +42,10 @@ def test_the_tables_properties_are_fetched_once() -> None:
     )
     plan = plan_of(command)
     for _ in range(3):
-        assert plan.settings["delta.enableDeletionVectors"] == "true"
-        assert plan.writes_deletion_vectors
-        assert plan.writes_optimized
-        assert plan.keeps_change_feed
+        assert plan.target.settings["delta.enableDeletionVectors"] == "true"
+        assert plan.target.writes_deletion_vectors
+        assert plan.target.writes_optimized
+        assert plan.target.keeps_change_feed
     assert configuration.return_value.iterator.call_count == 1
     assert metadata.call_count == 1
 
@@ -58,10 +58,8 @@ def test_the_columns_of_partitions_are_fetched_once_whatever_number_of_keys_asks
         field.name.return_value = name
     schema.return_value.toSeq.return_value = scala_seq(*fields)
     plan = plan_of(command)
-    keys = [MagicMock() for _ in range(3)]
-    for key, name in zip(keys, ("hub", "day", "id"), strict=True):
-        key.name = name
-    assert [plan.is_partition_column(key) for key in keys] == [True, True, False]
+    names = ("hub", "day", "id")
+    assert [plan.target.is_partitioned_by(name) for name in names] == [True, True, False]
     assert schema.call_count == 1
 
 
@@ -72,5 +70,7 @@ def test_a_merge_with_another_source_asks_for_itself() -> None:
     assert plan.acts_by_source
     plan._jvm.delta.commands.MergeIntoCommand.return_value = other = MagicMock()
     other.notMatchedBySourceClauses.return_value.isEmpty.return_value = True
-    assert not plan.with_source(MagicMock()).acts_by_source
+    changed = plan.with_source(MagicMock())
+    assert not changed.acts_by_source
     assert plan.acts_by_source
+    assert changed.target is plan.target  # and of the table what is known stays known

@@ -2,7 +2,8 @@
 
 from unittest.mock import MagicMock
 
-from delta_pipelines.delta.merge_transaction import Files, MergeTransaction
+from delta_pipelines.delta.merge_transaction import MergeTransaction
+from delta_pipelines.delta.target_files import Files
 
 
 def test_candidates_are_resolved_by_path_once_however_often_files_are_looked_up() -> None:
@@ -11,7 +12,7 @@ def test_candidates_are_resolved_by_path_once_however_often_files_are_looked_up(
     helper = jvm.object.return_value
     candidates, others = Files(MagicMock()), Files(MagicMock())
     for _ in range(3):
-        transaction.touched(candidates, ["a", "b"])
+        transaction.files.touched(candidates, ["a", "b"])
     assert helper.generateCandidateFileMap.call_count == 1
-    transaction.touched(others, ["a"])
+    transaction.files.touched(others, ["a"])
     assert helper.generateCandidateFileMap.call_count == 2

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pyspark.sql.classic.dataframe import DataFrame
 
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MergeBuilder, merge_into
@@ -15,10 +16,12 @@ from delta_pipelines.merge.clauses import (
 )
 
 NOTHING: Any = None
+ROWS: Any = object.__new__(DataFrame)
+"""A source of the right type; a merge that is only built asks it for nothing."""
 
 
 def begin(**options: Any) -> MergeBuilder:
-    return merge_into(NOTHING, "air.airports", NOTHING, "t.icao = s.icao", **options)
+    return merge_into(NOTHING, "air.airports", ROWS, "t.icao = s.icao", **options)
 
 
 def test_every_method_adds_its_clause_in_order():
@@ -80,3 +83,20 @@ def test_unknown_executor_is_refused_at_once():
 def test_without_a_clause_nothing_is_opened():
     with pytest.raises(MergeError, match=r"^air\.airports: \[DELTA_MERGE_MISSING_WHEN\]"):
         begin().execute()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"target": None}, "target is a text that is not empty, and None is none"),
+        ({"target": ""}, "target is a text that is not empty"),
+        ({"source": "air.new"}, r"source is a DataFrame, not str; of a table it is spark.table"),
+        ({"on": None}, "on is SQL text or a Column, and None is neither"),
+        ({"on": ""}, "on is SQL text or a Column"),
+        ({"source_alias": 7}, "source_alias is a text that is not empty, and 7 is none"),
+    ],
+)
+def test_what_is_of_another_type_is_told_before_anything_is_added(given, told):
+    arguments = {"target": "air.airports", "source": ROWS, "on": "t.icao = s.icao", **given}
+    with pytest.raises(MergeError, match=told):
+        merge_into(NOTHING, **arguments)

@@ -13,7 +13,8 @@ from delta_pipelines.merge import injection
 from delta_pipelines.merge.injection import known_keys
 
 PAIR = KeyPair(None, None, KeyType("long"), KeyType("long"))
-PLAN = SimpleNamespace(key_pairs=[PAIR], files=100, is_partition_column=lambda pair: False)
+TARGET = SimpleNamespace(files=100, is_partitioned_by=lambda name: False)
+PLAN = SimpleNamespace(key_pairs=[PAIR], target=TARGET)
 
 
 def raising(failure):

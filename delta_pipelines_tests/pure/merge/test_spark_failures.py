@@ -48,7 +48,7 @@ def test_a_source_whose_plan_cannot_be_examined_is_one_of_which_nothing_is_known
 @every_failure
 def test_a_source_whose_size_spark_cannot_estimate_is_very_large(failure):
     command = SimpleNamespace(source=lambda: SimpleNamespace(stats=failing(failure)))
-    assert MergePlan(None, command).source_bytes == sys.maxsize
+    assert MergePlan(None, command, target=object()).source_bytes == sys.maxsize
 
 
 @every_failure

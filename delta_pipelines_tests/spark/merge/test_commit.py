@@ -84,15 +84,6 @@ def test_the_commit_of_an_own_executor_is_not_searched_for(
     }
 
 
-def test_a_commit_that_is_not_at_its_place_is_searched_for(
-    spark: SparkSession, target: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(command, "merge_commit_at", lambda target, version: None)
-    result = upsert(spark, target, spark.createDataFrame([(1, 5)], DDL), "classic")
-    assert result.version == last_version(target) == 1
-    assert result.metrics["numTargetRowsUpdated"] == 1
-
-
 def test_user_metadata_keeps_the_callers_and_the_sessions(spark: SparkSession, target: str):
     spark.conf.set(USER_METADATA, "nightly")
     try:

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from delta_pipelines.delta import merge_transaction
+from delta_pipelines.delta import target_files
 from delta_pipelines.merge import merge_into, own
 from delta_pipelines_tests.pipelines import Feed, merged, run_well, scratch, seen
 from delta_pipelines_tests.spark.merge.oracle import DV, MAPPED, create, insert, run_own, update
@@ -46,7 +46,7 @@ def test_a_second_vector_and_removals_keep_what_the_log_had(spark, tmp_path):
 
 
 def test_an_upsert_keyed_on_a_decimal_finds_its_rows_again(spark, schema, monkeypatch):
-    monkeypatch.setattr(merge_transaction, "FEW_FILES", 0)  # files are skipped as in a large table
+    monkeypatch.setattr(target_files, "FEW_FILES", 0)  # files are skipped as in a large table
     monkeypatch.setattr(own, "FEWEST_FILES", 1)
     feed = Feed(COLUMNS, *ROWS)
     pipeline = scratch(schema)
