@@ -1,7 +1,7 @@
 """Load tables: their latest state, one pinned version, their row count and history."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -10,14 +10,22 @@ from delta_pipelines.delta.file_entries import listed_files, logical_rows, read_
 from delta_pipelines.delta.jvm import Jvm, is_classic, optional
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import unavailable
-from delta_pipelines.delta.snapshots import OpenLog, open_log, state_of
+from delta_pipelines.delta.snapshots import (
+    CatalogEntry,
+    OpenLog,
+    catalog_entries,
+    open_log,
+    state_of,
+)
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES, explain, explained, is_not_there
 from delta_pipelines.delta.table import HistoryEntry, TableState
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
 
 
-def load_table(spark: SparkSession, identifier: Identifier) -> TableState | None:
+def load_table(
+    spark: SparkSession, identifier: Identifier, entry: CatalogEntry | None = None
+) -> TableState | None:
     """Read a table's latest state; with a JVM in reach this starts no Spark job.
 
     A table whose first commit landed but whose run died before it was entered in the catalog is
@@ -26,6 +34,7 @@ def load_table(spark: SparkSession, identifier: Identifier) -> TableState | None
     Args:
         spark: Any session.
         identifier: The table.
+        entry: From `known_entries`, of just now.
 
     Returns:
         None when there is no such table.
@@ -41,8 +50,24 @@ def load_table(spark: SparkSession, identifier: Identifier) -> TableState | None
     if unavailable(spark, identifier):
         return described_table(spark, identifier)
     with active(spark), explained(str(identifier)):
-        opened = open_log(spark, identifier)
+        opened = open_log(spark, identifier, entry=entry)
         return None if opened is None else state_of(Jvm(spark), identifier, opened)
+
+
+def known_entries(
+    spark: SparkSession, identifiers: Sequence[Identifier]
+) -> dict[Identifier, CatalogEntry]:
+    """What the catalog has under many names, which it tells faster at once than one by one.
+
+    Args:
+        spark: Any session.
+        identifiers: Tables whose schemas exist.
+
+    Returns:
+        An entry for each that can be asked for so.
+    """
+    asked = [one for one in identifiers if not unavailable(spark, one)]
+    return catalog_entries(spark, asked) if asked else {}
 
 
 def schema_exists(spark: SparkSession, identifier: Identifier) -> bool:

@@ -6,7 +6,7 @@ from delta_pipelines.delta.definition import TableDefinition, check_definition
 from delta_pipelines.delta.jvm import Jvm
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import unavailable
-from delta_pipelines.delta.snapshots import open_log
+from delta_pipelines.delta.snapshots import CatalogEntry, open_log
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.staging import Staging
 from delta_pipelines.identifiers import Identifier
@@ -41,6 +41,6 @@ def rehearse(
     if unavailable(spark, identifier):
         return
     with active(spark), explained(dataset):
-        opened = open_log(spark, identifier, is_new=is_new)
+        opened = open_log(spark, identifier, entry=CatalogEntry() if is_new else None)
         if opened is not None:
             Staging(Jvm(spark), opened).define(definition, dataset)

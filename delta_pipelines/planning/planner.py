@@ -193,6 +193,7 @@ class _Planner:
         return found
 
     def _look_at(self, datasets: "Sequence[Dataset]") -> None:
+        self._tables.look_up([dataset.identifier for dataset in datasets])
         for dataset in datasets:
             try:
                 self._tables.state(dataset.identifier)

@@ -3,7 +3,12 @@
 from typing import TYPE_CHECKING
 
 from delta_pipelines.declarations import Changes, Stream
-from delta_pipelines.delta.loading import load_table, read_pinned, schema_exists
+from delta_pipelines.delta.loading import (
+    known_entries,
+    load_table,
+    read_pinned,
+    schema_exists,
+)
 from delta_pipelines.delta.rows import empty_frame
 from delta_pipelines.delta.streams import empty_stream, read_stream, stream_schema
 from delta_pipelines.delta.table import TableState
@@ -11,10 +16,12 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from delta_pipelines.delta.snapshots import CatalogEntry
 
 
 class Tables:
@@ -38,6 +45,7 @@ class Tables:
         self._states: dict[Identifier, TableState | None] = dict(states or {})
         self._planned: dict[Identifier, StructType] = {}
         self._schemas: dict[str, bool] = {}
+        self._entries: dict[Identifier, CatalogEntry] = {}
 
     def state(self, identifier: Identifier) -> TableState | None:
         """The table as it was when it was first asked for; None when it did not exist.
@@ -46,9 +54,16 @@ class Tables:
             DatasetError: Something of that name exists that is no Delta table.
         """
         if identifier not in self._states:
-            there = self.has_schema(identifier)
-            self._states[identifier] = load_table(self._spark, identifier) if there else None
+            entry = self._entries.pop(identifier, None)
+            there = entry is not None or self.has_schema(identifier)
+            found = load_table(self._spark, identifier, entry) if there else None
+            self._states[identifier] = found
         return self._states[identifier]
+
+    def look_up(self, identifiers: "Sequence[Identifier]") -> None:
+        """Ask the catalog at once for tables that `state` is about to be asked for."""
+        asked = [one for one in identifiers if one not in self._states and self.has_schema(one)]
+        self._entries |= known_entries(self._spark, asked)
 
     def has_schema(self, identifier: Identifier) -> bool:
         """False when a table's schema does not exist yet; asked once for each."""

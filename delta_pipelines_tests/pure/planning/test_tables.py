@@ -13,7 +13,7 @@ ONE, TWO = (Identifier(None, "s", name) for name in ("one", "two"))
 def test_what_was_seen_before_is_recognised_and_what_is_loaded_now_counts(monkeypatch) -> None:
     loaded = []
 
-    def load(spark, identifier):
+    def load(spark, identifier, entry):
         loaded.append(identifier)
         return TableState(identifier, "file:/new", "id", 0, StructType())
 
@@ -26,3 +26,21 @@ def test_what_was_seen_before_is_recognised_and_what_is_loaded_now_counts(monkey
     assert known.state(ONE).location == "file:/new"
     assert known.locations == {"file:/new": ONE, "file:/two": TWO}
     assert loaded == [ONE]
+
+
+def test_the_catalog_is_asked_at_once_and_its_answers_serve_one_look_each(monkeypatch) -> None:
+    asked, loaded = [], []
+
+    def entries(spark, identifiers):
+        asked.append(list(identifiers))
+        return {TWO: "entry of two"}
+
+    monkeypatch.setattr(tables, "known_entries", entries)
+    monkeypatch.setattr(tables, "load_table", lambda spark, *given: loaded.append(given))
+    monkeypatch.setattr(tables, "schema_exists", lambda spark, identifier: identifier.schema == "s")
+    nowhere = Identifier(None, "missing", "three")
+    known = Tables(None, states={ONE: None})
+    known.look_up([ONE, TWO, nowhere])
+    assert [known.state(one) for one in (ONE, TWO, nowhere, TWO)] == [None] * 4
+    assert asked == [[TWO]]  # one is known, and of a missing schema nothing is asked
+    assert loaded == [(TWO, "entry of two")]

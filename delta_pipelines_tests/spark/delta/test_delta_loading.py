@@ -8,7 +8,13 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.delta import loading
 from delta_pipelines.delta.described import described_table
-from delta_pipelines.delta.loading import history_entry, load_counted, load_table, read_pinned
+from delta_pipelines.delta.loading import (
+    history_entry,
+    known_entries,
+    load_counted,
+    load_table,
+    read_pinned,
+)
 from delta_pipelines.delta.transaction import begin
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
@@ -144,3 +150,34 @@ def test_identifiers_of_the_session_catalog_may_name_it(spark, table, put) -> No
     assert state is not None
     assert state.identifier == named
     assert begin(spark, named).atomic
+
+
+def test_many_tables_are_looked_up_at_once_as_they_are_one_by_one(
+    spark, schema, monkeypatch
+) -> None:
+    names = ["plain", "MixedCase", "gone", "a_view", "parquet_one"]
+    identifiers = [Identifier(None, schema, name) for name in names]
+    for identifier in identifiers:
+        if identifier.name not in ("gone", "a_view", "parquet_one"):
+            spark.sql(f"CREATE TABLE {identifier.quoted} (id INT) USING delta")
+    spark.sql(f"CREATE VIEW {schema}.a_view AS SELECT 1 AS id")
+    spark.sql(f"CREATE TABLE {schema}.parquet_one (id INT) USING parquet")
+    entries = known_entries(spark, identifiers)
+    assert set(entries) == set(identifiers)
+    for identifier in identifiers:
+        told = []
+        for entry in (None, entries.get(identifier)):
+            try:
+                told.append(load_table(spark, identifier, entry))
+            except DatasetError as error:
+                told.append(str(error))
+        assert told[0] == told[1], identifier
+    assert entries[identifiers[2]].table is None
+    trips, send = [], ClientServerConnection.send_command
+    monkeypatch.setattr(
+        ClientServerConnection, "send_command", lambda *of: trips.append(of) or send(*of)
+    )
+    assert known_entries(spark, []) == {}
+    assert trips == []
+    missing = [Identifier(None, f"{schema}_missing", "t")]
+    assert all(entry.table is None for entry in known_entries(spark, missing).values())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta import merge_transaction
+from delta_pipelines.delta import target_files
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import merge_into, own
 from delta_pipelines.merge.prepared import DRIVER_ROWS
@@ -100,7 +100,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         if way != "few":
             monkeypatch.setattr(own, "FEW_PAIRS", 0)
         if way == "queries":
-            monkeypatch.setattr(merge_transaction, "MOST_IN_BITMAPS", -1)
+            monkeypatch.setattr(target_files, "MOST_IN_BITMAPS", -1)
 
     return choose
 
