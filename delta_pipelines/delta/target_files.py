@@ -133,11 +133,10 @@ class TargetFiles:
             rows = self._txn.snapshot().allFiles().collectAsList()
             files = Files(self._jvm.sequence_of(rows), whole=True)
         entries = read_entries(self._jvm, files.added)
-        # ON may write a name otherwise than the table does.
+        # ON may write a name in other letters than the table; no two columns differ by that alone.
         own = {name.lower(): name for name in target.schema.names}
-        kept = files_within(
-            entries, [(own[pair.name.lower()], pair.type, ranges) for pair, ranges in within]
-        )
+        wanted = [(own[pair.name.lower()], pair.type, ranges) for pair, ranges in within]
+        kept = files_within(entries, wanted)
         if kept is None or len(kept) == len(entries):
             return None if kept is None else files
         return Files(self._jvm.sequence([files.added.apply(n) for n in kept]), whole=True)

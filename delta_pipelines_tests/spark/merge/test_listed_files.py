@@ -102,18 +102,17 @@ def test_a_table_of_many_files_is_left_to_delta(spark, table, monkeypatch):
 def test_a_merge_deletes_by_the_statistics_that_were_listed(spark, table, tmp_path):
     path = str(tmp_path / "copy")
     shutil.copytree(table, path)
-    source = spark.createDataFrame([(33, 100), (34, 101), (595, 102), (-1, 103)], "id LONG, n INT")
+    source = spark.createDataFrame([(33, 1), (34, 2), (595, 3), (-1, 4)], "id LONG, n INT")
     merge = merge_into(spark, path, source, "t.ID = s.id", executor="classic")
-    merge = merge.when_matched_update(set={"text": "CAST(s.n AS STRING)"})
-    result = merge.when_not_matched_insert(values={"id": "s.id", "text": "s.n"}).execute()
-    assert result.executor == "classic"
+    merge = merge.when_matched_update(set={"text": "concat('new ', s.n)"})
+    new = {"id": "s.id", "text": "concat('new ', s.n)"}
+    result = merge.when_not_matched_insert(values=new).execute()
+    assert result.executor == "classic", result.executor_reason
     assert result.metrics["numTargetFilesBeforeSkipping"] == FILES + 1
     assert result.metrics["numTargetFilesAfterSkipping"] == 2
     assert result.metrics["numTargetRowsUpdated"] == 3
     rows = spark.read.format("delta").load(path)
     assert rows.count() == 10 * FILES + 1 - 2 + 1
-    changed = rows.where("text >= '100' AND length(text) = 3 AND text < '104'").orderBy("text")
-    assert [row.Id for row in changed.collect()][:1] == [33]
-    assert rows.where("id = 34 AND text = '101'").count() == 1
-    assert rows.where("id = 595 AND text = '102'").count() == 1
-    assert rows.where("id = -1 AND text = '103'").count() == 1
+    changed = rows.where("text LIKE 'new%'").orderBy("text")
+    assert [row.Id for row in changed.collect()] == [33, 34, 595, -1]
+    assert rows.where("id IN (33, 34, 595)").count() == 3
