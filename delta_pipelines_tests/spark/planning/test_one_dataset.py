@@ -61,9 +61,9 @@ def test_planning_one_dataset_anew_loads_that_one_and_what_it_reads(spark, schem
     loads = []
     load = tables.load_table
 
-    def counted(session, identifier):
+    def counted(session, identifier, entry):
         loads.append(identifier.name)
-        return load(session, identifier)
+        return load(session, identifier, entry)
 
     monkeypatch.setattr(tables, "load_table", counted)
     monkeypatch.setattr(planner.Redaction, "of", None)  # the plan's own is handed over
