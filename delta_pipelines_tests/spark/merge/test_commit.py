@@ -259,9 +259,7 @@ def test_rows_that_get_lost_while_they_are_written_are_not_committed(
     assert merge.execute().metrics["numTargetRowsUpdated"] == 2
 
 
-def test_a_commit_that_cannot_be_read_back_is_told_all_the_same(
-    spark: SparkSession, target: str, caplog: pytest.LogCaptureFixture
-):
+def test_a_commit_that_cannot_be_read_back_is_told_all_the_same(spark: SparkSession, target: str):
     """Storage that fails just after the commit: a second run would do the work twice."""
     entry = Path(target, "_delta_log", f"{1:020}.json")
     content: list[bytes] = []
@@ -276,5 +274,4 @@ def test_a_commit_that_cannot_be_read_back_is_told_all_the_same(
     assert result.version == 1
     changed = ("numTargetRowsUpdated", "numTargetRowsInserted")
     assert [result.metrics[name] for name in changed] == [1, 1]
-    assert "is version 1" in caplog.text
     assert read(spark, target) == [(1, 1), (2, 5), (3, 5)]
