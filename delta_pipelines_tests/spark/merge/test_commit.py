@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -275,3 +276,15 @@ def test_a_commit_that_cannot_be_read_back_is_told_all_the_same(spark: SparkSess
     changed = ("numTargetRowsUpdated", "numTargetRowsInserted")
     assert [result.metrics[name] for name in changed] == [1, 1]
     assert read(spark, target) == [(1, 1), (2, 5), (3, 5)]
+
+
+def test_a_merge_of_deltas_own_whose_commit_cannot_be_found_says_that_it_was_carried_out(
+    spark: SparkSession, target: str, monkeypatch: pytest.MonkeyPatch
+):
+    def unreadable(*given: object) -> None:
+        raise Py4JError("the storage is away")
+
+    monkeypatch.setattr(command, "find_merge_commit", unreadable)
+    with pytest.raises(MergeError, match=r"carried the merge out.*cannot be read back"):
+        upsert(spark, target, spark.createDataFrame([(2, 5)], DDL), "native")
+    assert last_version(target) == 1
