@@ -30,8 +30,6 @@ BASE: dict[str, Columns] = {
     "landing": (("id", "int"), ("n", "int"), ("v", "string")),
 }
 Action = tuple[str, Any]
-CHANGES = ("rows", "land", "column", "widen", "comment", "reset", "stranger", "restart")
-ACTIONS = ("run", *CHANGES)
 
 
 @dataclass(frozen=True)
@@ -176,6 +174,7 @@ class Walker:
             "restart": self._restart,
         }
         self.counted[rule] += weight(action)
+        self.counted["steps"] += weight(action)
         rules[rule](given)
 
     def _rows(self, given: Any) -> None:

@@ -76,7 +76,8 @@ def find_merge_commit(target: DeltaTable, after: int, token: str) -> MergeCommit
         if content is None:
             continue
         if content.get("operation") == "MERGE" and _has_token(content.get("userMetadata"), token):
-            return _merge_commit(int(commit._1()), content)
+            metrics = whole_numbers(content.get("operationMetrics") or {})
+            return MergeCommit(int(commit._1()), metrics)
     return None
 
 
@@ -88,10 +89,6 @@ def _commit_info(jvm: Jvm, log: JavaObject, path: JavaObject) -> dict[str, Any] 
         return None
     content: dict[str, Any] = json.loads(info.json())["commitInfo"]
     return content
-
-
-def _merge_commit(version: int, content: Mapping[str, Any]) -> MergeCommit:
-    return MergeCommit(version, whole_numbers(content.get("operationMetrics") or {}))
 
 
 def _has_token(user_metadata: str | None, token: str) -> bool:

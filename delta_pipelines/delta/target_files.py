@@ -6,6 +6,7 @@ from functools import cached_property
 
 from pyspark.sql import functions as F
 
+from delta_pipelines.delta.file_ends import files_within
 from delta_pipelines.delta.file_entries import (
     listed_files,
     logical_rows,
@@ -16,7 +17,6 @@ from delta_pipelines.delta.key_ranges import KeyRange
 from delta_pipelines.delta.merge_parts import KeyPair
 from delta_pipelines.delta.merge_plan import MergePlan, literal
 from delta_pipelines.delta.setting_names import COLUMN_MAPPING_MODE
-from delta_pipelines.delta.source_ends import files_within
 
 _DELTA = "org.apache.spark.sql.delta"
 _BASE = f"{_DELTA}.commands.MergeIntoCommandBase"

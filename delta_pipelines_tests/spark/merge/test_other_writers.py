@@ -116,6 +116,27 @@ def test_a_writer_outside_of_the_files_that_were_read_is_no_conflict(spark, tmp_
     check_log(spark, path)
 
 
+@pytest.mark.parametrize(
+    ("statement", "value"),
+    [
+        ("INSERT INTO {} VALUES (100, 'first', 1)", "e"),
+        ("UPDATE {} SET v = 'late' WHERE id = 5", "late"),
+    ],
+)
+def test_what_the_driver_chose_by_statistics_counts_as_read(spark, tmp_path, statement, value):
+    path = str(tmp_path / "t")
+    rows = spark.createDataFrame(ROWS, COLUMNS).repartitionByRange(10, "id")
+    rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+    with once_at(Step.WRITE, lambda: spark.sql(statement.format(f"delta.`{path}`")).collect()):
+        result = upsert(spark, path).execute()
+    assert (result.executor, result.attempts, result.version) == ("classic", 2, 2)
+    assert result.metrics["numTargetFilesAfterSkipping"] < 10
+    found = {row[0]: row[1] for row in read(spark, path)}
+    assert len(found) == 41
+    assert found[5 if value == "late" else 100] == value
+    check_log(spark, path)
+
+
 @pytest.mark.parametrize("executor", ["native", "classic"])
 def test_a_table_that_keeps_changing_is_an_error_that_says_how(
     spark, tmp_path, monkeypatch, executor

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_pipelines.delta.file_ends import ends_of_files, files_within
 from delta_pipelines.delta.file_entries import FileEntry
 from delta_pipelines.delta.key_ranges import KeyRange
 from delta_pipelines.delta.key_types import KeyType
-from delta_pipelines.delta.source_ends import ends_of_files, files_within
 
 
 def file(low=None, high=None, rows=5, nulls=0):
