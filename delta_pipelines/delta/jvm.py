@@ -48,7 +48,9 @@ def _have_long_answers_sent_at_once(spark: SparkSession) -> None:
 
     py4j writes an answer above 8 KiB in two parts, and TCP (Nagle's algorithm) holds the second one
     back until the first is acknowledged, with which Linux takes its time. Threads that share their
-    connections (`PYSPARK_PIN_THREAD=false`) stay as they are.
+    connections (`PYSPARK_PIN_THREAD=false`) stay as they are, and so do those that connected before
+    PySpark's server of callbacks was started: py4j's client was replaced then, and the new one does
+    not know them.
     """
     gateway = spark.sparkContext._gateway
     if _CONNECTION.gateway is gateway:
@@ -56,7 +58,9 @@ def _have_long_answers_sent_at_once(spark: SparkSession) -> None:
     _CONNECTION.gateway = gateway
     if isinstance(gateway, ClientServer):
         connections = gateway.java_gateway_server.getCallbackClient()
-        connections.getPerThreadConnection().getSocket().setTcpNoDelay(True)
+        connection = connections.getPerThreadConnection()
+        if connection is not None:
+            connection.getSocket().setTcpNoDelay(True)
 
 
 class Packages:

@@ -1,5 +1,6 @@
 """Delta's own analysis of a merge, applied to what its builder was told."""
 
+import threading
 from typing import Any
 
 from delta.tables import DeltaMergeBuilder
@@ -8,6 +9,9 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm
 from delta_pipelines.delta.merge_plan import MergePlan
+
+_starting = threading.Lock()
+"""PySpark looks whether its server of callbacks runs, and then starts it: so would two threads."""
 
 
 def resolve_merge(spark: SparkSession, builder: DeltaMergeBuilder) -> MergePlan:
@@ -47,7 +51,8 @@ def _described_plan(jvm: Jvm, described: JavaObject) -> JavaObject:
 def _resolver(jvm: Jvm, described: JavaObject) -> object:
     """The function by which Delta resolves expressions against plans, as a Scala function."""
     gateway: Any = jvm.spark.sparkContext._gateway
-    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    with _starting:
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
 
     class Resolver:
         def apply(self, expressions: JavaObject, plans: JavaObject) -> JavaObject:

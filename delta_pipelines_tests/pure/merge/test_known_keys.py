@@ -5,7 +5,9 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors import SparkRuntimeException
 
-from delta_pipelines.delta import key_queries, source_ends
+from delta_pipelines.delta import key_queries
+from delta_pipelines.delta.file_ends import statistics_of
+from delta_pipelines.delta.file_entries import FileEntry
 from delta_pipelines.delta.fixed_rows import FixedRows
 from delta_pipelines.delta.key_types import KeyType
 from delta_pipelines.delta.merge_parts import KeyPair
@@ -63,4 +65,4 @@ def test_a_mistake_in_finding_ranges_is_not_taken_for_a_key_that_cannot_be_read(
 
 @pytest.mark.parametrize("text", [None, "", "null", "no JSON", "[1]", "{"])
 def test_statistics_that_are_none_tell_nothing(text):
-    assert source_ends._statistics(text) == {}
+    assert statistics_of(FileEntry("f.parquet", 912, text)) == {}

@@ -22,6 +22,22 @@ def test_each_threads_connection_sends_long_answers_at_once(spark) -> None:
     assert in_thread(told) == [False, True]
 
 
+def test_a_thread_that_connected_before_the_server_of_callbacks_was_started_works_on(spark) -> None:
+    """As one of several does when another merges first: py4j's new client does not know it."""
+
+    def told() -> list[object]:
+        gateway = spark.sparkContext._gateway
+        server = gateway.java_gateway_server
+        client = server.getCallbackClient()
+        server.resetCallbackClient(client.getAddress(), client.getPort())
+        return [
+            server.getCallbackClient().getPerThreadConnection(),
+            Jvm(spark).root.java.lang.Math.abs(-1),
+        ]
+
+    assert in_thread(told) == [None, 1]
+
+
 def test_a_long_folder_is_listed_in_as_few_calls_as_a_short_one(
     spark, tmp_path, monkeypatch
 ) -> None:
