@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.clientserver import ClientServerConnection
+from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.column_types import nullable
@@ -16,6 +18,7 @@ from delta_pipelines.delta.transaction import begin
 from delta_pipelines.identifiers import Identifier
 
 Put = Callable[..., Commit]
+RoundTrips = Callable[[Callable[[], object]], list[str]]
 
 
 @pytest.fixture
@@ -73,3 +76,25 @@ class Looking:
 def look(spark: SparkSession, table: Identifier) -> Looking:
     """Looks at the table."""
     return Looking(spark, table)
+
+
+@pytest.fixture
+def round_trips(monkeypatch) -> RoundTrips:
+    """What a piece of work sends to the JVM, command by command."""
+
+    def run(work: Callable[[], object]) -> list[str]:
+        sent: list[str] = []
+        send = ClientServerConnection.send_command
+
+        def told(self: ClientServerConnection, command: str) -> str:
+            # Python's garbage collection speaks too, of what any test before has left.
+            if not command.startswith(MEMORY_COMMAND_NAME):
+                sent.append(command)
+            return str(send(self, command))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ClientServerConnection, "send_command", told)
+            work()
+        return sent
+
+    return run

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from py4j.clientserver import ClientServerConnection
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta import loading
@@ -42,19 +41,14 @@ def test_state_count_and_history_start_no_job(spark, table, put, look) -> None:
 
 
 def test_a_state_is_read_in_few_round_trips_however_many_properties_it_has(
-    spark, table, put, look, monkeypatch
+    spark, table, put, look, round_trips
 ) -> None:
     properties = {f'note {n} -> "x"': f"wert\n{n} = ü" for n in range(30)}
     put(spark.range(3), properties=properties, comment='it\'s "so"')
     look.state()
-    trips, send = [], ClientServerConnection.send_command
-    monkeypatch.setattr(
-        ClientServerConnection, "send_command", lambda *of: trips.append(of) or send(*of)
-    )
-    state = look.state()
-    monkeypatch.undo()
-    assert (state.properties, state.comment) == (properties, 'it\'s "so"')
-    assert len(trips) < 50
+    states = []
+    assert len(round_trips(lambda: states.append(look.state()))) < 50
+    assert (states[0].properties, states[0].comment) == (properties, 'it\'s "so"')
 
 
 def test_the_state_is_the_one_that_another_writer_just_left(spark, table, put, look) -> None:
@@ -153,7 +147,7 @@ def test_identifiers_of_the_session_catalog_may_name_it(spark, table, put) -> No
 
 
 def test_many_tables_are_looked_up_at_once_as_they_are_one_by_one(
-    spark, schema, monkeypatch
+    spark, schema, round_trips
 ) -> None:
     names = ["plain", "MixedCase", "gone", "a_view", "parquet_one"]
     identifiers = [Identifier(None, schema, name) for name in names]
@@ -173,11 +167,7 @@ def test_many_tables_are_looked_up_at_once_as_they_are_one_by_one(
                 told.append(str(error))
         assert told[0] == told[1], identifier
     assert entries[identifiers[2]].table is None
-    trips, send = [], ClientServerConnection.send_command
-    monkeypatch.setattr(
-        ClientServerConnection, "send_command", lambda *of: trips.append(of) or send(*of)
-    )
+    assert round_trips(lambda: known_entries(spark, [])) == []
     assert known_entries(spark, []) == {}
-    assert trips == []
     missing = [Identifier(None, f"{schema}_missing", "t")]
     assert all(entry.table is None for entry in known_entries(spark, missing).values())
