@@ -23,6 +23,8 @@ from delta_pipelines.postgres_catalog import (
 )
 from delta_pipelines.redaction import Redaction
 from delta_pipelines.session_config import (
+    DATABASE_FOLDER,
+    METASTORE_FOLDER,
     delta_problem,
     derby_database,
     spark_config,
@@ -76,6 +78,9 @@ def get_session(
     process that has it and logs for whom it waits. The session's `stop()` ends the JVM too and
     lets the next process in, as does the end of this process, however it ends. With a catalog on
     PostgreSQL any number of processes use a warehouse at once.
+
+    A warehouse that was moved or copied with the embedded catalog inside takes that along: the
+    catalog names the tables where the warehouse is now, and a warning says so.
 
     A session that somebody else built, set up for Delta and over the same warehouse, is returned
     as it is, with the settings of `config` that can change; who built it stops it.
@@ -132,6 +137,10 @@ def get_session(
                 if waited:
                     complete = spark_config(warehouse, extra=extra, catalog=server)
                 spark = _start(complete, server)
+            if database and database == Path(location) / METASTORE_FOLDER / DATABASE_FOLDER:
+                from delta_pipelines.delta.relocation import follow_warehouse
+
+                follow_warehouse(spark, database, location)
         except BaseException:
             end_jvm()
             if lock:

@@ -19,6 +19,7 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 IMPLEMENTATION = "spark.sql.catalogImplementation"
 METASTORE_FOLDER = "_metastore"
 """Folder inside the warehouse; Spark takes no folder that starts with `_` for data."""
+DATABASE_FOLDER = "derby"
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _EMBEDDED_DERBY = re.compile(r"jdbc:derby:(?!//|memory:)(?:;.*databaseName=)?(?P<path>[^;]+)")
@@ -75,7 +76,7 @@ def spark_config(
         config |= catalog.settings()
     elif CONNECTION_URL not in extra and extra.get(IMPLEMENTATION) != "in-memory":
         folder = _metastore_folder(location)
-        config[CONNECTION_URL] = f"jdbc:derby:;databaseName={folder}/derby;create=true"
+        config[CONNECTION_URL] = f"jdbc:derby:;databaseName={folder}/{DATABASE_FOLDER};create=true"
         options += [
             f'"-Dderby.system.home={folder}"',
             f'"-Dderby.stream.error.file={folder}/derby.log"',

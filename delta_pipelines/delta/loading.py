@@ -14,6 +14,7 @@ from delta_pipelines.delta.snapshots import (
     CatalogEntry,
     OpenLog,
     catalog_entries,
+    entered_place,
     open_log,
     state_of,
 )
@@ -52,6 +53,25 @@ def load_table(
     with active(spark), explained(str(identifier)):
         opened = open_log(spark, identifier, entry=entry)
         return None if opened is None else state_of(Jvm(spark), identifier, opened)
+
+
+def files_gone(
+    spark: SparkSession, identifier: Identifier, entry: CatalogEntry | None = None
+) -> str | None:
+    """Where the files of a table should be that the catalog has, and `load_table` did not find.
+
+    Args:
+        spark: Any session.
+        identifier: The table.
+        entry: From `known_entries`, of just now.
+
+    Returns:
+        None when the catalog has no such table.
+    """
+    if unavailable(spark, identifier):
+        return None
+    with explained(str(identifier)):
+        return entered_place(spark, identifier, entry)
 
 
 def known_entries(

@@ -102,6 +102,26 @@ def catalog_entries(
     return entries
 
 
+def entered_place(
+    spark: SparkSession, identifier: Identifier, entry: CatalogEntry | None = None
+) -> str | None:
+    """The location that the session catalog has for a table; None when it has no such table.
+
+    Args:
+        spark: A classic session.
+        identifier: The name.
+        entry: What the catalog has under that name; None to ask it.
+    """
+    jvm = Jvm(spark)
+    if entry is None:
+        catalog, name = jvm.session.sessionState().catalog(), table_identifier(jvm, identifier)
+        if not catalog.tableExists(name):
+            return None
+        entry = CatalogEntry(catalog.getTableMetadata(name))
+    place = None if entry.table is None else optional(entry.table.storage().locationUri())
+    return None if place is None else str(jvm.root.org.apache.hadoop.fs.Path(place).toString())
+
+
 def open_log(
     spark: SparkSession, identifier: Identifier, *, entry: CatalogEntry | None = None
 ) -> OpenLog | None:

@@ -6,7 +6,12 @@ from delta_pipelines.planning.refresh_set import SPARED, Action
 
 
 def planned_action(
-    table: Table, base: TableState | None, *, is_full_refresh: bool, is_blocked: bool
+    table: Table,
+    base: TableState | None,
+    *,
+    is_full_refresh: bool,
+    is_blocked: bool,
+    gone: str | None = None,
 ) -> tuple[Action, str]:
     """Name what a run does to a table, and what that means for its rows.
 
@@ -15,10 +20,13 @@ def planned_action(
         base: The table as it is, None when it does not exist.
         is_full_refresh: True when its rows are wiped first.
         is_blocked: True when a full refresh was asked for that its properties do not allow.
+        gone: Where the catalog has it, when it does not exist there.
 
     Returns:
         The action, and a sentence without its full stop.
     """
+    if gone is not None:
+        return "create", f"its files are gone from {gone}"
     if base is None:
         return "create", "the table does not exist"
     if is_full_refresh:

@@ -46,7 +46,7 @@ from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
 from delta_pipelines.planning.storage import default_storage
 from delta_pipelines.planning.stream_plans import NOTHING_NEW, StreamPlans
 from delta_pipelines.planning.table_rules import rule_notes
-from delta_pipelines.planning.tables import Tables
+from delta_pipelines.planning.tables import Tables, gone_table
 from delta_pipelines.planning.tracing import last_write, tables_behind, trace
 from delta_pipelines.planning.view_definition import (
     PUBLISHED,
@@ -226,6 +226,9 @@ class _Planner:
     def _table(self, table: Table) -> DatasetPlan:
         base = self._tables.state(table.identifier)
         is_full = table.identifier in self._chosen.full
+        gone = self._tables.gone(table.identifier)
+        if gone is not None and table.keeps_rows and not is_full:
+            raise gone_table(table.identifier, gone)
         flows = self._graph.flows_of(table.identifier)
         analysed = [self._analysis.of(flow) for flow in flows]
         frames = [one.frame for one in analysed]
@@ -246,7 +249,9 @@ class _Planner:
         if is_stream:
             notes = self._streams.check(table, frames, definition, is_full_refresh=is_full)
         blocked = table.identifier in self._chosen.blocked
-        action, reason = planned_action(table, base, is_full_refresh=is_full, is_blocked=blocked)
+        action, reason = planned_action(
+            table, base, is_full_refresh=is_full, is_blocked=blocked, gone=gone
+        )
         changed_comment = base is not None and base.comment != definition.comment
         planned = DatasetPlan(
             name=table.name,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.declarations import Changes, Stream
 from delta_pipelines.delta.loading import (
+    files_gone,
     known_entries,
     load_table,
     read_pinned,
@@ -46,6 +47,7 @@ class Tables:
         self._planned: dict[Identifier, StructType] = {}
         self._schemas: dict[str, bool] = {}
         self._entries: dict[Identifier, CatalogEntry] = {}
+        self._gone: dict[Identifier, str] = {}
 
     def state(self, identifier: Identifier) -> TableState | None:
         """The table as it was when it was first asked for; None when it did not exist.
@@ -57,8 +59,16 @@ class Tables:
             entry = self._entries.pop(identifier, None)
             there = entry is not None or self.has_schema(identifier)
             found = load_table(self._spark, identifier, entry) if there else None
+            if found is None and there:
+                place = files_gone(self._spark, identifier, entry)
+                if place is not None:
+                    self._gone[identifier] = place
             self._states[identifier] = found
         return self._states[identifier]
+
+    def gone(self, identifier: Identifier) -> str | None:
+        """Where a table should be that `state` did not find, though the catalog has it."""
+        return self._gone.get(identifier)
 
     def look_up(self, identifiers: "Sequence[Identifier]") -> None:
         """Ask the catalog at once for tables that `state` is about to be asked for."""
@@ -98,7 +108,7 @@ class Tables:
             return empty_frame(session, self._planned[identifier])
         state = self.state(identifier)
         if state is None:
-            raise missing_input(identifier)
+            raise self._missing(identifier)
         return read_pinned(session, state)
 
     def stream(
@@ -118,8 +128,12 @@ class Tables:
             return empty_stream(session, stream_schema(self._planned[identifier], how))
         state = self.state(identifier)
         if state is None:
-            raise missing_input(identifier)
+            raise self._missing(identifier)
         return read_stream(session, state, how)
+
+    def _missing(self, identifier: Identifier) -> DatasetError:
+        place = self.gone(identifier)
+        return missing_input(identifier) if place is None else gone_table(identifier, place)
 
     @property
     def pins(self) -> dict[Identifier, TableState]:
@@ -142,4 +156,18 @@ def missing_input(identifier: Identifier) -> DatasetError:
     return DatasetError(
         f"its input {identifier} does not exist; refresh that one too, or create it when it is a "
         f"source()."
+    )
+
+
+def gone_table(identifier: Identifier, place: str) -> DatasetError:
+    """The error for a table that the catalog has, and whose files are not where it says.
+
+    Args:
+        identifier: The table.
+        place: Where the catalog has it.
+    """
+    return DatasetError(
+        f"the catalog has {identifier} at {place}, where there is no Delta table: mount the disk "
+        f"that it is on, or bring the folder back. When its rows are lost for good, `DROP TABLE "
+        f"{identifier}`, or refresh it fully, and it is made anew."
     )

@@ -242,6 +242,58 @@ told()
     waiting.end()
 
 
+def test_a_copied_warehouse_takes_its_catalog_along_and_leaves_the_original_alone(run: Run) -> None:
+    program = run("""
+import pathlib
+import shutil
+import delta_pipelines as dp
+
+shop = dp.Pipeline("shop", schema="sales")
+shop.source("landing")
+@shop.streaming_table
+def sold(landing):
+    return landing
+shop.materialized_view("total", "SELECT sum(n) AS n FROM sold")
+shop.view("shown", "SELECT n FROM total")
+
+def rows():
+    told = [sorted(r.n for r in spark.table(f"sales.{name}").collect()) for name in NAMES]
+    return [*told, [c.version for c in spark.sql("DESCRIBE HISTORY sales.sold").collect()]]
+
+NAMES = ("landing", "sold", "total", "shown")
+
+def files():
+    return {str(path): path.stat().st_mtime_ns for path in pathlib.Path(first).rglob("*.parquet")}
+
+first = "the first ü 50%"
+spark = session(first)
+spark.sql("CREATE SCHEMA sales")
+spark.sql("CREATE TABLE sales.landing (n INT) USING delta")
+spark.sql("INSERT INTO sales.landing VALUES (1)")
+spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS n")
+shop.run(spark)
+made = rows()
+spark.stop()
+shutil.copytree(first, "copy")
+before = files()
+
+spark = session("copy")
+unchanged = [r.status for r in shop.run(spark).results.values()]
+spark.sql("INSERT INTO sales.landing VALUES (2)")
+spark.sql("INSERT INTO t VALUES (2)")
+spark.sql("CREATE TABLE sales.new USING delta AS SELECT 1 AS n")
+shop.run(spark)
+say(made, unchanged, rows(), files() == before != {})
+""")
+    made, unchanged, copied, original_is_untouched = program.says()
+    assert made == [[1], [1], [1], [1], made[4]]
+    assert set(unchanged) == {"unchanged"}
+    assert copied == [[1, 2], [1, 2], [3], [3], [made[4][0] + 1, *made[4]]]
+    assert original_is_untouched is True
+    program.end()
+    assert program.errors.read_text().count("the catalog now names its tables here") == 1
+
+
 def test_a_spark_that_has_the_catalog_without_our_lock_is_named(run: Run) -> None:
     stranger = run("""
 from pyspark.sql import SparkSession
