@@ -74,6 +74,11 @@ class MergeTarget:
         feed = self._jvm.object("org.apache.spark.sql.delta.DeltaConfigs").CHANGE_DATA_FEED()
         return bool(feed.fromMetaData(self.metadata))  # it has had another name
 
+    @property
+    def widens_types(self) -> bool:
+        """True when a MERGE that evolves its schema may give its columns wider types."""
+        return self.settings.get("delta.enableTypeWidening", "false").lower() == "true"
+
     @cached_property
     def writes_deletion_vectors(self) -> bool:
         """True when a MERGE deletes its rows by deletion vectors."""

@@ -21,6 +21,7 @@ from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import read_pinned
 from delta_pipelines.delta.rows import conform
 from delta_pipelines.delta.sessions import is_on
+from delta_pipelines.delta.setting_names import AUTO_MERGE
 from delta_pipelines.delta.table import Commit
 from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
@@ -145,7 +146,7 @@ class UpsertRun:
         on = " AND ".join(f"{quoted('t', key)} = {quoted('s', key)}" for key in self._keys)
         updates, deletes = self._conditions()
         # The source is fixed already; with evolution on, our marks would become columns.
-        self._session.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "false")
+        self._session.conf.set(AUTO_MERGE, "false")
         merge = merge_into(
             self._session,
             base.identifier.quoted,
@@ -165,7 +166,8 @@ class UpsertRun:
             version = last_data_version(self._session, base)
             state, facts, rows = counted_facts(self._session, base.identifier, version)
             self._context.versions.wrote(state)
-            found_in_place(self._session, state, self._context.dependencies(self._flow))
+            if state.version == base.version:  # else a stranger's rows may have come since
+                found_in_place(self._session, state, self._context.dependencies(self._flow))
             return Outcome(
                 status="unchanged",
                 action="none",
@@ -192,7 +194,11 @@ class UpsertRun:
         )
 
     def _rewrite(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
-        """Write the touched files anew, together with the changed definition."""
+        """Write the touched files anew, together with the changed definition.
+
+        In several commits files cannot be replaced: a reader would see rows twice or not at all.
+        All rows are, in one commit of theirs.
+        """
         base = transaction.base
         assert base is not None
         target = read_pinned(self._session, base)
@@ -201,7 +207,8 @@ class UpsertRun:
             counts = {row[_OP]: row["count"] for row in operations.groupBy(_OP).count().collect()}
             changed = operations.where(f"{_OP} <> 'insert'")
             written = self._plain(operations.where(f"{_OP} <> 'delete'").drop(_OP, _FILE))
-            if needs_rewrite(base.schema, self._definition.schema):
+            in_one = transaction.atomic or not counts
+            if not in_one or needs_rewrite(base.schema, self._definition.schema):
                 kept = self._kept(newest, target)
                 transaction.replace(self._union(kept, written))
             elif counts:

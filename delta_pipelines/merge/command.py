@@ -24,7 +24,7 @@ from delta_pipelines.delta.merge_obstacles import obstacles as merge_obstacles
 from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_resolution import resolve_merge
 from delta_pipelines.delta.sessions import active, is_on, isolated_session, setting
-from delta_pipelines.delta.setting_names import TXN_APPLICATION, TXN_NUMBER, USER_METADATA
+from delta_pipelines.delta.setting_names import AUTO_MERGE, TXN_NUMBER, USER_METADATA
 from delta_pipelines.delta.source_plan import equi_join_keys
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.errors import MergeError
@@ -53,6 +53,7 @@ from delta_pipelines.merge.injection import (
 from delta_pipelines.merge.insert_only import InsertOnlyMerge
 from delta_pipelines.merge.keys import key_problems, render_keys
 from delta_pipelines.merge.native import ChangedRows, described, run_native, run_resolved
+from delta_pipelines.merge.numbering import forget_number, numbered_write
 from delta_pipelines.merge.own import OwnMerge
 from delta_pipelines.merge.prepared import INSERT_ONLY, MODE, MergeSource
 from delta_pipelines.merge.result import MergeResult
@@ -121,19 +122,13 @@ class MergeCommand:
         session = isolated_session(self._spark)
         noted = session.conf.get(USER_METADATA, None)
         session.conf.set(USER_METADATA, merge_user_metadata(self._token, spec.user_metadata, noted))
-        application = session.conf.get(TXN_APPLICATION, None)
-        number = session.conf.get(TXN_NUMBER, None)
-        if (application is None) != (number is None):
-            raise MergeError(
-                f"[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS] {TXN_APPLICATION} and {TXN_NUMBER} "
-                "are set both or neither.",
-                dataset=spec.target,
-            )
-        if application is not None and number is not None:
-            self._once = (str(application), int(str(number)))
+        self._once = numbered_write(session, spec.target)
         # Much of Spark's and Delta's analysis asks the thread's active session for its settings.
         with active(session):
-            return self._run(session)
+            result = self._run(session)
+        if self._once is not None:
+            forget_number(self._spark)
+        return result
 
     def _run(self, session: SparkSession) -> MergeResult:
         spec = self._spec
@@ -242,7 +237,8 @@ class MergeCommand:
         if plan is not None and choice.executor != "native":
             return self._run_own(session, plan, source)
         if plan is None or self._spec.skips_unchanged:
-            spec, note = self._reduced(session, source)
+            widens = plan is None or plan.target.widens_types
+            spec, note = self._reduced(session, source, widens=widens)
             return run_native(target, spec), note
         return self._run_native(session, plan, source)
 
@@ -340,7 +336,9 @@ class MergeCommand:
         )
         self._preparing = time.monotonic() - started
 
-    def _reduced(self, session: SparkSession, source: MergeSource) -> tuple[MergeSpec, str]:
+    def _reduced(
+        self, session: SparkSession, source: MergeSource, *, widens: bool
+    ) -> tuple[MergeSpec, str]:
         """The merge without what it would not change.
 
         These rows were compared with the target, so Delta fixes them inside the transaction.
@@ -353,7 +351,14 @@ class MergeCommand:
             # Spark would answer from the cache, which may be older than the table.
             return spec, "skip_unchanged has no effect: the table is cached"
         case_sensitive = is_on(session, "spark.sql.caseSensitive", "false")
-        reduction = skip_unchanged(spec, rows, case_sensitive=case_sensitive)
+        evolves = spec.schema_evolution or is_on(session, AUTO_MERGE, "false")
+        reduction = skip_unchanged(
+            spec,
+            rows,
+            case_sensitive=case_sensitive,
+            schema_evolution=evolves,
+            widens=evolves and widens,
+        )
         return reduction.spec, reduction.note
 
     def _hint(self, exc: BaseException) -> str:

@@ -2,7 +2,9 @@
 
 Pure text from two schemas. Two values are equal when `<=>` says so after the source's value is cast
 to the target's type, as the update itself would do it: NULL equals NULL, NaN equals NaN, -0.0
-equals 0.0. A type that cannot be compared makes every row count as changed.
+equals 0.0. Where a column may take the source's wider type, they have to be equal without that cast
+too. A type that cannot be compared makes every row count as
+changed.
 """
 
 from collections.abc import Sequence
@@ -34,6 +36,11 @@ _ATOMIC = (
     T.YearMonthIntervalType,
     T.NullType,
 )
+_WIDENING = (
+    (T.NumericType,),
+    (T.DateType, T.TimestampType, T.TimestampNTZType),
+)
+"""Types of which one may become another when a schema evolves (type widening)."""
 _BINARY_COLLATION = T.StringType().collation
 
 
@@ -59,6 +66,7 @@ def compare_rows(
     source_alias: str,
     schema_evolution: bool,
     case_sensitive: bool = False,
+    widens: bool = False,
 ) -> Comparison:
     """Compose the test for rows that `UPDATE SET *` would leave as they are.
 
@@ -70,6 +78,7 @@ def compare_rows(
         schema_evolution: Columns that the target lacks are added; a row that has a value
             there is changed.
         case_sensitive: The session's `spark.sql.caseSensitive`.
+        widens: Columns may become wider, and a value that needs it is changed.
 
     Example:
         >>> from pyspark.sql import types as T
@@ -90,7 +99,7 @@ def compare_rows(
         if given is None:
             continue
         left, right = quoted(target_alias, field.name), quoted(source_alias, given.name)
-        test = _equal(left, field.dataType, right, given.dataType)
+        test = _equal(left, field.dataType, right, given.dataType, widens)
         if test is None:
             incomparable.append(f"{field.name} {field.dataType.simpleString()}")
         else:
@@ -143,21 +152,30 @@ def incomparable_columns(schema: T.StructType) -> list[str]:
     ]
 
 
-def _equal(left: str, target: T.DataType, right: str, source: T.DataType) -> str | None:
+def _equal(
+    left: str, target: T.DataType, right: str, source: T.DataType, widens: bool
+) -> str | None:
     if _comparable(target) and _same(target, source):
         return f"{left} <=> {right}"
     if isinstance(target, T.StructType) and isinstance(source, T.StructType):
-        return _equal_structs(left, target, right, source)
+        return _equal_structs(left, target, right, source, widens)
     if not (isinstance(target, _ATOMIC) and isinstance(source, _ATOMIC)):
         return None
     cast = f"try_cast({right} AS {_type_sql(target)})"
     if isinstance(target, T.StringType) and target.collation != _BINARY_COLLATION:
         # Under a collation 'a' <=> 'A' can be true, but the update would change the bytes.
         return f"CAST({left} AS BINARY) <=> CAST(CAST({right} AS STRING) AS BINARY)"
-    return f"({left} <=> {cast} AND ({left} IS NULL) = ({right} IS NULL))"
+    wider = f" AND {left} <=> {right}" if widens and _may_widen(target, source) else ""
+    return f"({left} <=> {cast} AND ({left} IS NULL) = ({right} IS NULL){wider})"
 
 
-def _equal_structs(left: str, target: T.StructType, right: str, source: T.StructType) -> str | None:
+def _may_widen(target: T.DataType, source: T.DataType) -> bool:
+    return any(isinstance(target, kinds) and isinstance(source, kinds) for kinds in _WIDENING)
+
+
+def _equal_structs(
+    left: str, target: T.StructType, right: str, source: T.StructType, widens: bool
+) -> str | None:
     sources = {field.name.lower(): field for field in source}
     if sorted(sources) != sorted(field.name.lower() for field in target):
         return None
@@ -169,6 +187,7 @@ def _equal_structs(left: str, target: T.StructType, right: str, source: T.Struct
             field.dataType,
             f"{right}.{quoted(given.name)}",
             given.dataType,
+            widens,
         )
         if test is None:
             return None

@@ -34,7 +34,7 @@ class KeyProblems:
             several rows. With it: keys whose greatest sequence has rows that differ.
         null_samples: Up to five keys with a NULL.
         duplicate_samples: Up to five ambiguous keys, the most frequent ones.
-        partitioned: True when a key column is a partition column, which keeps no empty text.
+        partitioned: True when a key column is a partition column, which keeps not every value.
     """
 
     keys: tuple[str, ...]
@@ -58,8 +58,9 @@ class KeyProblems:
                 f"{_count(self.null_keys, 'row')} of {self.rows:,} "
                 f"{_has(self.null_keys)} NULL in a key column, for example "
                 f"{render_keys(self.keys, self.null_samples)}; filter them out or fill the key."
-                + " A partition column keeps an empty text as NULL."
-                * self.partitioned
+                + " A partition column keeps no empty text, no bytes that are not UTF-8, and one "
+                "of the two hours that the clock shows alike when it is put back: here they count "
+                "as NULL." * self.partitioned
             )
         if self.duplicate_keys:
             what = (
@@ -116,8 +117,10 @@ def key_problems(
         keys: Names of top-level columns; any characters and any type that can be grouped by.
         sequence_by: Name of the top-level column whose greatest value wins. Rows that are equal
             in every column are no problem then; without it any second row of a key is one.
-        partition_columns: Of the target. In these Delta keeps an empty text, empty bytes and the
-            name of Hive's default partition as NULL, so that such a key never matches again.
+        partition_columns: Of the target. In these Delta keeps text, so that a key which another
+            one is read back for, or NULL, never matches again: an empty text, empty bytes, the
+            name of Hive's default partition, bytes that are not UTF-8, and a TIMESTAMP whose local
+            time in the session's zone is that of an other one too.
 
     Example:
         >>> rows = spark.createDataFrame([("LHR", 1), ("LHR", 2), (None, 3)], "icao string, n int")
@@ -178,7 +181,10 @@ def _as_kept(field: T.StructField) -> Column:
         case T.StringType() | T.CharType() | T.VarcharType():
             return F.when(~column.isin("", _DEFAULT_PARTITION), column)
         case T.BinaryType():
-            return F.when(F.length(column) > 0, column)
+            text = F.is_valid_utf8(column.cast("string"))
+            return F.when((F.length(column) > 0) & text, column)
+        case T.TimestampType():
+            return F.when(column == column.cast("string").cast("timestamp"), column)
         case _:
             return column
 

@@ -35,21 +35,31 @@ class Reduction:
     note: str = ""
 
 
-def skip_unchanged(spec: MergeSpec, target: DataFrame, *, case_sensitive: bool) -> Reduction:
+def skip_unchanged(
+    spec: MergeSpec,
+    target: DataFrame,
+    *,
+    case_sensitive: bool,
+    schema_evolution: bool,
+    widens: bool,
+) -> Reduction:
     """Rewrite a merge so that rows which it would not change are not written.
 
     Args:
         spec: A merge with valid clauses, at least one with `skip_unchanged`.
         target: The target's rows.
         case_sensitive: The session's `spark.sql.caseSensitive`.
+        schema_evolution: Whether the merge may change the schema, by itself or by the session.
+        widens: Whether columns may become wider then.
     """
     comparison = compare_rows(
         target.schema,
         spec.source.schema,
         target_alias=spec.target_alias,
         source_alias=spec.source_alias,
-        schema_evolution=spec.schema_evolution,
+        schema_evolution=schema_evolution,
         case_sensitive=case_sensitive,
+        widens=widens,
     )
     if comparison.sql is None:
         columns = ", ".join(comparison.incomparable)

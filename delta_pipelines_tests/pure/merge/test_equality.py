@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from delta_pipelines.identifiers import quoted
 from delta_pipelines.merge.equality import Comparison, compare_rows
 
-INT, LONG, STRING = T.IntegerType(), T.LongType(), T.StringType()
+INT, LONG, STRING, DAY = T.IntegerType(), T.LongType(), T.StringType(), T.DateType()
 
 
 def row(**columns: T.DataType) -> T.StructType:
@@ -24,6 +24,7 @@ def compare(target: T.StructType, source: T.StructType, **options: bool) -> Comp
         source_alias="s",
         schema_evolution=options.get("evolution", False),
         case_sensitive=options.get("case_sensitive", False),
+        widens=options.get("widens", False),
     )
 
 
@@ -37,6 +38,20 @@ def test_another_type_is_cast_as_the_update_would_but_a_failed_cast_is_a_change(
     assert compare(row(a=INT), row(a=LONG)).sql == (
         "(`t`.`a` <=> try_cast(`s`.`a` AS int) AND (`t`.`a` IS NULL) = (`s`.`a` IS NULL))"
     )
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [(INT, T.DoubleType()), (T.DecimalType(10, 2), T.DecimalType(12, 4)), (DAY, T.TimestampType())],
+)
+def test_where_columns_widen_what_only_the_wider_type_holds_is_a_change(narrow, wide, nested):
+    target, source = ((row(p=row(a=a)) if nested else row(a=a)) for a in (narrow, wide))
+    target_value, value = ("`t`.`p`.`a`", "`s`.`p`.`a`") if nested else ("`t`.`a`", "`s`.`a`")
+    exact = f"{target_value} <=> {value})"
+    assert exact in (compare(target, source, widens=True).sql or "")
+    assert exact not in (compare(target, source, evolution=True).sql or "")
+    assert exact not in (compare(row(a=STRING), row(a=wide), widens=True).sql or "")
 
 
 def test_columns_meet_by_name_whatever_the_case():

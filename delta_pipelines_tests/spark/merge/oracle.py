@@ -37,7 +37,11 @@ def layouts(*daily: str) -> list[object]:
 
 
 def everything(
-    cases: Iterable[str], shift: int = 0, *, daily: Collection[str] = ()
+    cases: Iterable[str],
+    shift: int = 0,
+    *,
+    daily: Collection[str] = (),
+    layouts: Collection[object] = LAYOUTS,
 ) -> list[object]:
     """Each case in one layout after the other; in the others on demand.
 
@@ -45,15 +49,16 @@ def everything(
         cases: Their names.
         shift: Begins with another layout.
         daily: The cases that are not on demand in all layouts; all when empty.
+        layouts: The layouts.
     """
 
     def on_demand(case: str, number: int, place: int) -> bool:
-        return number % len(LAYOUTS) != place or bool(daily and case not in daily)
+        return number % len(layouts) != place or bool(daily and case not in daily)
 
     return [
         pytest.param(case, layout, marks=pytest.mark.soak if on_demand(case, number, place) else ())
         for number, case in enumerate(cases, shift)
-        for place, layout in enumerate(LAYOUTS)
+        for place, layout in enumerate(layouts)
     ]
 
 

@@ -8,6 +8,7 @@ from delta_pipelines_tests.spark.merge.oracle import (
     by_source_delete,
     by_source_update,
     delete,
+    everything,
     insert,
     last_version,
     read,
@@ -64,8 +65,7 @@ def source(spark):
     )
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "layout"), everything(CASES, layouts=LAYOUTS))
 def test_generated_columns_are_as_delta_computes_them(spark, tmp_path, case, layout):
     path = table(spark, str(tmp_path / "t"), layout)
     result = run_own(spark, path, lambda: source(spark), "t.id = s.id", CASES[case])

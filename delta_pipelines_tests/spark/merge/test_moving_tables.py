@@ -258,3 +258,17 @@ def test_one_half_of_an_idempotent_writes_settings_is_refused(spark, tmp_path):
     merge = merge_into(session, path, source(session), "t.id = s.id").when_matched_update_all()
     with pytest.raises(MergeError, match="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"):
         merge.execute()
+
+
+@pytest.mark.parametrize("executor", ["native", "classic"])
+def test_a_number_that_delta_resets_is_not_taken_for_the_next_merge_too(spark, tmp_path, executor):
+    path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
+    session = spark.newSession()
+    session.conf.set("spark.databricks.delta.write.txnVersion.autoReset.enabled", "true")
+    session.conf.set("spark.databricks.delta.write.txnAppId", "app")
+    session.conf.set("spark.databricks.delta.write.txnVersion", "1")
+    merge = merge_into(session, path, source(session), "t.id = s.id", executor=executor)
+    merge = merge.when_matched_update_all()
+    assert merge.execute().executor == executor
+    with pytest.raises(MergeError, match="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"):
+        merge.execute()

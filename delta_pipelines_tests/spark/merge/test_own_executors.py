@@ -273,8 +273,10 @@ def test_a_cache_of_the_target_shows_the_merge(spark, tmp_path):
 
 
 def feed(spark, path):
-    """What the last commit tells the change data feed."""
+    """What a merge told the change data feed; nothing where it made no commit."""
     version = last_version(path)
+    if version == 0:  # A merge that changes nothing is a commit of Delta's, and none of ours.
+        return []
     options = {"readChangeFeed": "true", "startingVersion": version, "endingVersion": version}
     frame = spark.read.format("delta").options(**options).load(path)
     return sorted(map(str, frame.drop("_commit_timestamp").collect()))
@@ -288,8 +290,7 @@ def test_the_change_data_feed_is_deltas(spark, tmp_path, layout, case):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4, feed=True)
     run = run_own if (case, layout) in NATIVE_FEEDS else by_own
     run(spark, path, lambda: changes(spark), on="t.id = s.id", clauses=CASES[case])
-    if last_version(f"{path}_by_sql") > 0:
-        assert feed(spark, f"{path}_own") == feed(spark, f"{path}_by_sql")
+    assert feed(spark, f"{path}_own") == feed(spark, f"{path}_by_sql")
 
 
 @pytest.mark.parametrize("layout", [PLAIN, DV])

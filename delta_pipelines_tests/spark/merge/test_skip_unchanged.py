@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from delta_pipelines.delta.setting_names import AUTO_MERGE
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MergeResult, merge_into
 from delta_pipelines.steps import Step, observing
@@ -156,12 +157,57 @@ def test_columns_bound_to_the_source_still_resolve(spark: SparkSession, target: 
     assert read(spark, target) == [(1, 1), (2, 5), (3, None)]
 
 
-def test_a_value_for_a_new_column_is_a_change(spark: SparkSession, target: str):
-    source = rows(spark, (1, 1, "x"), (2, 2, None), ddl="id int, v int, note string")
-    builder = merge_into(spark, target, source, ON).with_schema_evolution()
+@pytest.mark.parametrize("by_session", [False, True])
+@pytest.mark.parametrize("on", [ON, "t.id <= s.id AND t.id >= s.id"])
+def test_a_value_for_a_new_column_is_a_change(
+    spark: SparkSession, target: str, on: str, by_session: bool
+):
+    session = spark.newSession()
+    session.conf.set(AUTO_MERGE, str(by_session).lower())
+    source = rows(session, (1, 1, "x"), (2, 2, None), ddl="id int, v int, note string")
+    builder = merge_into(session, target, source, on)
+    builder = builder if by_session else builder.with_schema_evolution()
     result = builder.when_matched_update_all(skip_unchanged=True).execute()
     assert result.metrics["numTargetRowsUpdated"] == 1
     assert read(spark, target) == in_order([(1, 1, "x"), (2, 2, None), (3, None, None)])
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize(
+    ("narrow", "wide", "old", "same", "finer"),
+    [
+        ("decimal(10,2)", "decimal(12,4)", "1.23", "1.2300", "1.2349"),
+        ("int", "double", "1", "1.0", "1.5"),
+        ("float", "double", "0.1", "CAST(0.1 AS float)", "0.1"),
+        ("date", "timestamp_ntz", "'2026-01-02'", "'2026-01-02'", "'2026-01-02 12:00:00'"),
+    ],
+)
+def test_a_value_for_which_its_column_gets_wider_is_a_change(
+    spark: SparkSession, tmp_path: Path, narrow, wide, old, same, finer, skip: bool
+):
+    path = create(spark, tmp_path / "t", f"id int, v {narrow}", [])
+    properties = "'delta.enableTypeWidening' = 'true', 'delta.feature.timestampNtz' = 'supported'"
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({properties})")
+    held = " UNION ALL ".join(f"SELECT {n} id, CAST({old} AS {narrow}) v" for n in (1, 2))
+    spark.sql(f"INSERT INTO delta.`{path}` {held}")
+    source = spark.sql(
+        f"SELECT 1 id, CAST({same} AS {wide}) v UNION ALL SELECT 2, CAST({finer} AS {wide})"
+    )
+    builder = merge_into(spark, path, source, ON).with_schema_evolution()
+    result = builder.when_matched_update_all(skip_unchanged=skip).execute()
+    assert result.metrics["numTargetRowsUpdated"] == (1 if skip else 2)
+    merged = spark.read.format("delta").load(path)
+    assert merged.schema["v"].dataType == source.schema["v"].dataType
+    assert merged.exceptAll(source).count() == 0
+
+
+def test_a_value_that_no_column_can_hold_exactly_is_no_change_for_ever(
+    spark: SparkSession, tmp_path: Path
+):
+    path = create(spark, tmp_path / "t", "id int, v float", [(1, 0.1)])
+    source = rows(spark, (1, 0.1), ddl="id int, v double")
+    builder = merge_into(spark, path, source, ON).with_schema_evolution()
+    assert builder.when_matched_update_all(skip_unchanged=True).execute().version is None
 
 
 def test_what_others_commit_just_before_is_seen(spark: SparkSession, target: str):

@@ -2,9 +2,11 @@
 
 import pytest
 
+from delta_pipelines.merge import merge_into
 from delta_pipelines_tests.spark.merge.oracle import (
     by_source_update,
     delete,
+    everything,
     insert,
     run_own,
     update,
@@ -23,6 +25,12 @@ CASES = {
     "some columns": [update(None, d="t.d + s.d", f="s.f"), insert()],
     "delete": [delete("s.id > 3"), update()],
     "what the source lacks": [update(), by_source_update("t.n < 2", n="t.n + 100000")],
+}
+PAIRS = {
+    f"{case} by {key}": (CASES[case], KEYS[key])
+    for number, case in enumerate(CASES)
+    # Every other case the other way round, so that no key meets one layout alone.
+    for key in (reversed(KEYS) if number % 2 else KEYS)
 }
 
 
@@ -56,10 +64,9 @@ def table(spark, path, *, vectors):
     return path
 
 
-@pytest.mark.parametrize("vectors", [True, False])
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("case", CASES)
-def test_rows_of_narrow_and_of_wide_files_are_merged(spark, tmp_path, case, key, vectors):
+@pytest.mark.parametrize(("pair", "vectors"), everything(PAIRS, layouts=(True, False)))
+def test_rows_of_narrow_and_of_wide_files_are_merged(spark, tmp_path, pair, vectors):
+    case, on = PAIRS[pair]
     path = table(spark, str(tmp_path / "t"), vectors=vectors)
 
     def source():
@@ -68,6 +75,28 @@ def test_rows_of_narrow_and_of_wide_files_are_merged(spark, tmp_path, case, key,
         )
         return narrow.unionByName(rows(spark, 9, 14, WIDER, 3))
 
-    result = run_own(spark, path, source, KEYS[key], CASES[case])
+    result = run_own(spark, path, source, on, case)
     assert result.executor == "classic", result.executor_reason
     assert result.metrics["numTargetRowsUpdated"] + result.metrics["numTargetRowsDeleted"] >= 3
+
+
+def test_a_source_whose_statistics_are_rounded_finds_its_match(spark, tmp_path):
+    least = 2**34  # of which the statistics of a FLOAT tell 1.71798692E10, and that is more
+    source, target = str(tmp_path / "s"), str(tmp_path / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{source}` (k FLOAT) USING delta "
+        "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+    )
+    keys = spark.range(least, least + 12_000 * 4096, 4096)
+    keys.selectExpr("CAST(id AS FLOAT) k").write.format("delta").mode("append").save(source)
+    spark.sql(f"ALTER TABLE delta.`{source}` ALTER COLUMN k TYPE DOUBLE")
+    wide = spark.range(least + 2, least + 3).selectExpr("CAST(id AS DOUBLE) k")
+    wide.write.format("delta").mode("append").save(source)
+    rows = spark.range(least - 7, least + 1, 1, 8).selectExpr("id", "0 AS v")
+    rows.write.format("delta").save(target)
+    read = spark.read.format("delta").option("versionAsOf", 3).load(source)
+    merge = merge_into(spark, target, read, "t.id = s.k", executor="native")
+    result = merge.when_matched_update(set={"v": "1"}).execute()
+    assert result.metrics["numTargetRowsUpdated"] == 1
+    changed = spark.read.format("delta").load(target).where("v = 1")
+    assert [row["id"] for row in changed.collect()] == [least]
