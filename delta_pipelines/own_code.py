@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import CodeType
 
+_NOT_OWN = frozenset({*sys.stdlib_module_names, "delta", "delta_pipelines", "py4j", "pyspark"})
 _INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -38,8 +39,10 @@ class OwnCode:
             code = None
             function = function if isinstance(function, type) else type(function)
         module = str(getattr(function, "__module__", None) or "")
-        file = code.co_filename if code is not None else _file_of(module)
-        return cls(module.split(".")[0], _own_folder(file) if file else None)
+        # What a library's decorator has wrapped has the library's file and the author's module.
+        files = (code.co_filename if code is not None else None, _file_of(module))
+        folders = (_own_folder(file) for file in files if file)
+        return cls(module.split(".")[0], next(filter(None, folders), None))
 
     def has(self, module: str | None, file: str | None) -> bool:
         """Say whether a module is of the same author.
@@ -64,12 +67,21 @@ class OwnCode:
         if parts[0] == self.package:
             known = getattr(sys.modules.get(self.package), "__path__", None) or ()
             roots = [Path(path).parent for path in known] + roots
+        elif parts[0] not in _NOT_OWN:
+            roots += [Path(path) for path in sys.path if _is_own_root(path)]
         for root in roots:
             place = root.joinpath(*parts)
             for file in (place.with_suffix(".py"), place / "__init__.py"):
                 if file.is_file():
                     return file
         return None
+
+
+@lru_cache(maxsize=256)
+def _is_own_root(path: str) -> bool:
+    """A folder of packages of one's own, as `src`; none into which packages were installed."""
+    root = Path(path).absolute()
+    return _own_folder(str(root / "any.py")) is not None and not any(root.glob("*.dist-info"))
 
 
 def _file_of(module: str) -> str | None:

@@ -24,6 +24,8 @@ _WITHOUT_CONTENT = frozenset(
     }
 )
 """Packages whose objects (sessions, loggers, locks, caches) decide no row by themselves."""
+_VALUES = ("pyspark.ml.linalg.", "pyspark.mllib.linalg.", "pyspark.sql.types.VariantVal")
+"""Of PySpark's own objects those that are values: vectors and matrices."""
 _BUILT_IN = (types.BuiltinFunctionType, types.MethodWrapperType)
 _OF_BUILT_IN = (
     *(types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType),
@@ -86,9 +88,13 @@ class _Reader:
         self._own = own
         self._seen: dict[int, tuple[int, object]] = {}
         self._repeated = 0
+        self._names: tuple[str, ...] = ()
+        """Used by the function that is being told."""
         self.unseen: list[str] = []
 
     def told(self, value: Any, name: str) -> str:
+        if isinstance(value, types.ModuleType):
+            return self._module(value)
         if type(value) in PLAIN:
             return f"{type(value).__name__} {value!r}"
         if type(value) is tuple and all(type(item) in PLAIN for item in value):
@@ -110,8 +116,6 @@ class _Reader:
             return self._function(value)
         if kind is types.CodeType:
             return f"code {code_text(value)}"
-        if isinstance(value, types.ModuleType):
-            return f"module {value.__name__}"
         origin = typing.get_origin(value)
         if origin is not None and origin is not value:
             return f"alias {self.told((origin, *typing.get_args(value)), name)}"
@@ -160,8 +164,20 @@ class _Reader:
         return f"{kind} {getattr(udf, 'returnType', None)!r} {self.told(udf.func, name)}"
 
     def _function(self, function: types.FunctionType) -> str:
-        if not self._own.has(function.__module__, function.__code__.co_filename):
+        module, code = function.__module__, function.__code__
+        if not self._own.has(module, code.co_filename):
+            wrapped = getattr(function, "__wrapped__", None)
+            if wrapped is not None and self._own.has(module, None):
+                # A library's decorator: what it keeps of calls and times is no code.
+                return f"library's {code.co_name} {self.told(wrapped, code.co_name)}"
             return f"library {function.__module__}.{function.__qualname__}"
+        before, self._names = self._names, tuple(dict.fromkeys(names_used(code)))
+        try:
+            return self._opened(function)
+        finally:
+            self._names = before
+
+    def _opened(self, function: types.FunctionType) -> str:
         code = function.__code__
         cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
         told = [code_text(code, function.__doc__)]
@@ -174,13 +190,23 @@ class _Reader:
         return f"function {listed(told)}"
 
     def _globals(self, code: types.CodeType, scope: Mapping[str, Any]) -> Iterator[str]:
-        names = list(dict.fromkeys(names_used(code)))
-        for name in names:
+        for name in self._names:
             if name in scope:
-                yield f"{name}={self.told(scope[name], name)}"
-                yield from self._members(scope[name], names)
+                yield f"{name}={self._used(scope[name], name)}"
+                yield from self._members(scope[name], self._names)
         for path, imported in imported_code(code, str(scope.get("__package__") or ""), self._own):
             yield f"{path.stem}={code_text(imported)}"
+
+    def _used(self, value: object, name: str) -> str:
+        """What a name in the code stands for; of a module is told what the code uses of it."""
+        if isinstance(value, types.ModuleType):
+            return f"module {value.__name__}"
+        return self.told(value, name)
+
+    def _module(self, module: types.ModuleType) -> str:
+        """A module that is a value (in a list, in a closure): what the code may use of it."""
+        members = list(self._members(module, self._names))
+        return f"module {module.__name__}" + (f" {listed(members)}" if members else "")
 
     def _members(self, module: object, names: Iterable[str]) -> Iterator[str]:
         """What is used of a module of one's own: `landing.FOLDER`."""
@@ -191,7 +217,7 @@ class _Reader:
         for name in names:
             member = vars(module).get(name, module)
             if member is not module:
-                yield f"{name}={self.told(member, name)}"
+                yield f"{name}={self._used(member, name)}"
                 if id(member) != id(module) and isinstance(member, types.ModuleType):
                     yield from self._members(member, [n for n in names if n != name])
 
@@ -214,6 +240,8 @@ class _Reader:
     def _instance(self, value: Any, name: str) -> str:
         kind = type(value)
         package = (kind.__module__ or "").split(".")[0]
+        if f"{kind.__module__}.{kind.__qualname__}".startswith(_VALUES):
+            return f"{self.told(kind, name)} {self.told(value.__reduce__(), name)}"
         own = package not in _WITHOUT_CONTENT and self._own.has(kind.__module__, None)
         if not own and kind.__module__.startswith("pyspark.sql.types") and hasattr(value, "json"):
             return f"type {value.json()}"

@@ -58,8 +58,11 @@ def flow_definition(
 
 
 def _check_given(table: Table, base: TableState, given: Mapping[str, StructType]) -> None:
+    # A table's own flow has its checkpoint under the table's name, however that is declared.
+    own = {table.name: table.identifier.name}
+    flows = {own.get(name, name): schema for name, schema in given.items()}
     try:
-        check_given(base.schema, checkpoints_of(base.properties), given)
+        check_given(base.schema, checkpoints_of(base.properties), flows)
     except Refused as refused:
         reasons = " ".join(refused.reasons)
         raise SchemaChangeError(

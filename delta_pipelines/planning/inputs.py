@@ -37,7 +37,7 @@ def check_inputs_read(
             continue
         dataset = locations.get(relation.location or "") or names.get(_plain(relation.name))
         if dataset is not None:
-            undeclared[dataset] = _undeclared(dataset)
+            undeclared[dataset] = _undeclared(dataset, flow)
     texts = list(undeclared.values())
     marked = [r.name for r in relations if r.kind == "declared" and r.name is not None]
     read = {markers[marker] for marker in marked if marker in markers}
@@ -68,7 +68,7 @@ def refusing_unwritten_datasets(graph: Graph, flow: Flow) -> Iterator[None]:
         dataset = _dataset_not_found(graph, error)
         if dataset is None:
             raise
-        raise _refusal(flow, [_undeclared(dataset)]) from error
+        raise _refusal(flow, [_undeclared(dataset, flow)]) from error
 
 
 def _dataset_not_found(graph: Graph, error: AnalysisException) -> Identifier | None:
@@ -81,7 +81,13 @@ def _dataset_not_found(graph: Graph, error: AnalysisException) -> Identifier | N
     return None
 
 
-def _undeclared(dataset: Identifier) -> str:
+def _undeclared(dataset: Identifier, flow: Flow) -> str:
+    if dataset == flow.target:
+        return (
+            f"the query reads {dataset}, which it makes itself. An upsert merges its rows with "
+            f"the table's by their keys, without reading them; for what became of a table, read "
+            f"another dataset, or a copy declared as a source()."
+        )
     return (
         f"the query reads {dataset}, a dataset of the pipeline, without declaring it. "
         f"Make it a parameter (or name it in the SQL), so that it is refreshed first and "

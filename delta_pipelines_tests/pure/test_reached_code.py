@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from delta_pipelines.own_code import _is_own_root
 from delta_pipelines.reached_code import MAX_ITEMS, reached_code
 
 _numbers = itertools.count()
@@ -189,6 +190,126 @@ def test_a_package_beside_ones_own_is_ones_own_too(tmp_path, monkeypatch) -> Non
 
     assert hashed("n + 1") == hashed("n + 1")
     assert hashed("n + 1") != hashed("n + 2")
+
+
+STABLE = {
+    "what a library's decorator keeps": (
+        "import stable_part\ndef rows(x):\n    return stable_part.part(x)\n",
+        (
+            "import contextlib, time\nclass Timed(contextlib.ContextDecorator):\n"
+            "    def __init__(self):\n        self.at = time.time()\n"
+            "    def __enter__(self):\n        return self\n"
+            "    def __exit__(self, *error):\n        return False\n"
+            "@Timed()\ndef part(x):\n    return x\n"
+        ),
+    ),
+    "what else is in a module": (
+        (
+            "import stable_part\nparts = [stable_part]\n"
+            "def rows(x):\n    return [one.part(x) for one in parts]\n"
+        ),
+        "import time\nSTARTED = time.time()\nLINK = iter([1])\ndef part(x):\n    return x\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("pipeline", "part"), STABLE.values(), ids=STABLE)
+def test_what_is_of_one_process_alone_is_no_code(tmp_path, monkeypatch, pipeline, part) -> None:
+    (tmp_path / "stable_part.py").write_text(part)
+    (tmp_path / "stable.py").write_text(pipeline)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    told = set()
+    for _ in range(2):
+        for name in ("stable", "stable_part"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        code = reached_code(importlib.import_module("stable").rows)
+        assert code.unseen == ()
+        told.add(code.text)
+    assert len(told) == 1
+
+
+def test_a_folder_of_installed_packages_is_no_code_of_ones_own(tmp_path, monkeypatch) -> None:
+    (tmp_path / "acme_lib.py").write_text("def part(x):\n    return x\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def rows(x):
+        from acme_lib import part
+        from pyspark.sql import functions
+
+        return part(functions.lit(x))
+
+    assert "acme_lib=" in reached_code(rows).text
+    assert "functions=" not in reached_code(rows).text
+    _is_own_root.cache_clear()
+    (tmp_path / "acme_lib-1.0.dist-info").mkdir()
+    assert "acme_lib=" not in reached_code(rows).text
+    _is_own_root.cache_clear()
+
+
+PART = "def part(x):\n    return x * NUMBER\n"
+ROUNDABOUT = {
+    "a context manager": (
+        "from roundabout_part import part\ndef rows(x):\n    with part(x) as y:\n        yield y\n",
+        "import contextlib\n@contextlib.contextmanager\ndef part(x):\n    yield x * NUMBER\n",
+    ),
+    "a function by its argument's type": (
+        "from roundabout_part import part\ndef rows(x):\n    return part(x)\n",
+        f"import functools\n@functools.singledispatch\n{PART}",
+    ),
+    "code under a library's decorator": (
+        (
+            "import contextlib\nimport roundabout_part\nclass Timed(contextlib.ContextDecorator):\n"
+            "    def __enter__(self):\n        return self\n"
+            "    def __exit__(self, *error):\n        return False\n"
+            "@Timed()\ndef rows(x):\n    return roundabout_part.part(x)\n"
+        ),
+        PART,
+    ),
+    "a module in a list": (
+        (
+            "import roundabout_part\nRULES = [roundabout_part]\n"
+            "def rows(x):\n    return [rule.part(x) for rule in RULES]\n"
+        ),
+        PART,
+    ),
+    "a module in a closure": (
+        (
+            "def make():\n    import roundabout_part\n    def rows(x):\n"
+            "        return roundabout_part.part(x)\n    return rows\nrows = make()\n"
+        ),
+        PART,
+    ),
+    "a package imported in the body": (
+        "def rows(x):\n    from roundabout_part import part\n    return part(x)\n",
+        PART,
+    ),
+    "a value of Spark's": (
+        (
+            "from pyspark.sql.types import VariantVal\nVALUE = VariantVal(bytes([NUMBER]), b'')\n"
+            "def rows(x):\n    return VALUE\n"
+        ),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("pipeline", "part"), ROUNDABOUT.values(), ids=ROUNDABOUT)
+def test_code_that_is_reached_in_a_roundabout_way_shows(
+    tmp_path, monkeypatch, pipeline, part
+) -> None:
+    def hashed(number: int) -> str:
+        folder = tmp_path / str(next(_numbers))
+        (folder / "roundabout").mkdir(parents=True)
+        (folder / "roundabout" / "__init__.py").write_text("")
+        for file, text in (("roundabout/code.py", pipeline), ("roundabout_part.py", part)):
+            (folder / file).write_text(text.replace("NUMBER", str(number)))
+        for name in ("roundabout", "roundabout.code", "roundabout_part"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.syspath_prepend(str(folder))
+        return reached_code(importlib.import_module("roundabout.code").rows).text
+
+    assert hashed(1) == hashed(1)
+    assert hashed(1) != hashed(2)
 
 
 def test_what_cannot_be_told_is_named_and_nothing_raises() -> None:

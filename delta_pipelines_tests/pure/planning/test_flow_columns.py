@@ -67,6 +67,22 @@ def defined(schema_drift: str, *, is_full_refresh: bool = False) -> None:
     flow_definition(table, base, given, is_full_refresh=is_full_refresh, pipeline="p")
 
 
+def test_the_own_flow_of_a_table_that_is_declared_with_its_schema_is_compared_too() -> None:
+    pipeline = dp.Pipeline("p", schema="s")
+
+    @pipeline.streaming_table(name="other.t")
+    def rows(spark: object) -> object:
+        return spark
+
+    table = pipeline.graph().tables["other.t"]
+    assert isinstance(table, Table)
+    (flow,) = pipeline.graph().flows_of(table.identifier)
+    known = checkpoints_property({flow.key: Checkpoint(columns=EVERY)})
+    base = TableState(table.identifier, "file:/t", "id", 3, ALL, properties=known)
+    with pytest.raises(SchemaChangeError, match="column Name"):
+        flow_definition(table, base, {flow.name: FEW}, is_full_refresh=False, pipeline="p")
+
+
 @pytest.mark.parametrize("schema_drift", ["evolve", "add_columns", "fail"])
 def test_every_policy_refuses_it_with_the_ways_out(schema_drift: str) -> None:
     with pytest.raises(SchemaChangeError) as raised:

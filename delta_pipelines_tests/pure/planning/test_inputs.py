@@ -75,6 +75,18 @@ def test_a_declared_dataset_read_behind_the_declarations_back_is_refused_too() -
     assert "s.flights" in told
 
 
+def test_a_dataset_that_reads_itself_is_not_told_to_make_itself_its_input() -> None:
+    reading = flow("flights")
+    relations = [Relation("declared", "0"), Relation("delta", "s.delays", version=1)]
+    with pytest.raises(dp.UndeclaredInputError) as caught:
+        check_inputs_read(
+            reading, relations, MARKERS, LOCATIONS, {**NAMES, "s.delays": reading.target}
+        )
+    (problem,) = caught.value.problems
+    assert "which it makes itself" in problem.message
+    assert "parameter" not in problem.message
+
+
 def test_a_dataset_that_is_read_twice_is_told_once() -> None:
     again = Relation("delta", None, "file:/w/s/airports")
     told = refusals(

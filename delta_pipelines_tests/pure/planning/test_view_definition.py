@@ -149,8 +149,9 @@ def test_another_pipelines_view_is_refused_as_its_table_would_be() -> None:
     with pytest.raises(dp.DatasetError) as refused:
         check_view_owner(theirs, flow("SELECT 1 AS n"), "p")
     assert str(refused.value) == (
-        "v: view s.v belongs to pipeline 'q'. Rename the dataset, or hand the view over with "
-        "ALTER VIEW ... UNSET TBLPROPERTIES ('delta_pipelines.pipeline')."
+        "v: view s.v belongs to pipeline 'q'. Rename the dataset, or, when this pipeline takes its "
+        "place, hand the view over with ALTER VIEW s.v SET TBLPROPERTIES "
+        "('delta_pipelines.pipeline' = 'p')."
     )
 
 
