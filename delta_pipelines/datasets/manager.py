@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 from delta_pipelines.datasets.namespace import current_namespace, ensure_schema
 from delta_pipelines.datasets.view_sql import create_view_sql
 from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.sessions import active, settings
+from delta_pipelines.delta.sessions import (
+    active,
+    drop_temporary_views,
+    isolated_session,
+    settings,
+)
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import Commit, TableState
 from delta_pipelines.delta.transaction import Transaction, begin
@@ -226,11 +231,14 @@ class DatasetManager:
                 properties=view_properties(declaration, pipeline),
             )
             reached(Step.PUBLISH, str(view.identifier))
+            session = isolated_session(self._spark)
+            # No persisted view can read one, so a table of that name is meant.
+            drop_temporary_views(session)
             with (
-                settings(self._spark, declaration.spark_conf),
-                current_namespace(self._spark, flow.catalog, flow.schema),
+                settings(session, declaration.spark_conf),
+                current_namespace(session, flow.catalog, flow.schema),
             ):
-                self._spark.sql(statement)
+                session.sql(statement)
 
     def refresh_view(self, graph: Graph, view: View, context: UpdateContext) -> Outcome:
         """Publish one view unless it is published already exactly so, and tell what was done."""
@@ -245,12 +253,15 @@ class DatasetManager:
             facts = TableFacts(schema=schema)
             pipeline = context.plan.pipeline
             kept = settings_kept(session)
-            if existing is not None and not why_published(
-                existing, flow, schema, pipeline=pipeline, settings=kept
-            ):
+            why: str | None = "the view does not exist"
+            if existing is not None:
+                why = why_published(existing, flow, schema, pipeline=pipeline, settings=kept)
+            if why is None:
                 return Outcome("unchanged", "none", PUBLISHED, facts)
             context.check_lease(view.identifier)
             DatasetManager(session).materialize_view(view, flow, pipeline=pipeline)
+        if planned.action == "none":  # dropped, or published by somebody else, since it was planned
+            return Outcome("completed", "create" if existing is None else "refresh", why, facts)
         return Outcome("completed", planned.action, planned.reason, facts)
 
     def _stream(

@@ -6,11 +6,12 @@ expression ids, which Spark counts per JVM, are numbered anew. Nothing here star
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udtf import AnalyzeResult
@@ -30,10 +31,11 @@ from delta_pipelines.delta.listing import listing
 from delta_pipelines.delta.query_plans import files_relation
 from delta_pipelines.delta.query_session import noted_rows
 from delta_pipelines.delta.relations import Relation, leaf_relation
-from delta_pipelines.delta.sessions import active, setting
+from delta_pipelines.delta.sessions import active, settings
 
 _CATALYST = "org.apache.spark.sql.catalyst"
-_MAX_TEXT = 2**31 - 1
+_MAX_TEXT = 2**31 - 1 - 15  # the longest array of the JVM, as Spark counts it
+_LIMITS = ("spark.sql.debug.maxToStringFields", "spark.sql.maxPlanStringLength")
 _MAX_ROWS = 10_000
 _EXPRESSION_ID = re.compile(r"#(\d+)")
 # Other names that Spark numbers per JVM: CTEs, variables of lambdas, columns made for an alias.
@@ -53,7 +55,7 @@ _TIME_AS_TEXT = re.compile(
 )
 _FOREIGN_CODE = re.compile(r"\b(HiveSimpleUDF|HiveGenericUDF|HiveGenericUDTF|HiveUDAFFunction)#")
 _CALLS = ("PYTHON_UDF", "GENERATOR", "AGGREGATE_EXPRESSION")
-_PATTERNS = (*_CALLS, "CURRENT_LIKE", "SCALA_UDF")
+_PATTERNS = (*_CALLS, "CURRENT_LIKE", "SCALA_UDF", "IN")
 _PYTHON = ("PythonUDF", "PythonUDAF", "PythonUDTF")
 _FOREIGN_AGGREGATES = (
     *("ScalaAggregator", "ScalaUDAF", "V2Aggregator", "HiveUDAFFunction"),
@@ -107,10 +109,11 @@ def analysed_plan(session: SparkSession, frame: DataFrame, mark: int) -> Analyse
         >>> analysed_plan(spark, spark.sql("SELECT rand() AS n"), mark).without_version
         ('it calls rand()',)
     """
-    with setting(session, "spark.sql.debug.maxToStringFields", str(_MAX_TEXT)), active(session):
+    # A plan whose text Spark cuts would be told by its first part alone.
+    with settings(session, dict.fromkeys(_LIMITS, str(_MAX_TEXT))), active(session):
         query: JavaObject = frame._jdf.queryExecution()
         told = _Reader(session, query.analyzed(), mark).read()
-        if not told.tables or not _reads_cached_rows(session, query):
+        if not (told.tables or told.files) or not _reads_cached_rows(session, query):
             return told
         return replace(told, without_version=(*told.without_version, CACHED))
 
@@ -170,7 +173,7 @@ class _Reader:
         self._session = session
         self._jvm = jvm = Jvm(session)
         self._plan = plan
-        self._mark = mark
+        self._ids = range(mark, expression_mark(session))
         self._patterns = _patterns(jvm.spark._jvm)
         self._told: list[str] = []
         self._tables: dict[Relation, None] = {}
@@ -178,13 +181,14 @@ class _Reader:
         self._without: dict[str, None] = {}
 
     def read(self) -> AnalysedPlan:
-        text = normalised(self._plan.treeString(True, False, _MAX_TEXT, False, False), self._mark)
+        text = normalised(self._plan.treeString(True, False, _MAX_TEXT, False, False), self._ids)
         self._told += [text, self._plan.schema().catalogString()]
         plans = [self._plan, *items(self._plan.subqueriesAll())]
         for plan in plans:
             for leaf in items(plan.collectLeaves()):
                 self._leaf(leaf)
         self._expressions(text)
+        self._told += self._lists(plans)
         functions = tuple(self._functions(plans))
         return AnalysedPlan(
             digest=hashlib.sha256("\n".join(self._told).encode()).hexdigest()[:16],
@@ -229,7 +233,10 @@ class _Reader:
         if rows.size() > _MAX_ROWS:
             self._without["it reads many rows from Python"] = None
             return
-        self._told.append(f"{leaf.schema().catalogString()} {rows.mkString(chr(30))}")
+        if rows.nonEmpty():
+            # Typed and quoted, as no other text of them is: NULL is not 'null'.
+            self._told.append(_sql(lambda: leaf.toSQL("t")) or rows.mkString(chr(30)))
+        self._told.append(leaf.schema().catalogString())
 
     def _listed(self, leaf: JavaObject, relation: Relation) -> bool:
         source = files_relation(leaf)
@@ -262,6 +269,17 @@ class _Reader:
     def _contains(self, node: JavaObject, pattern: str) -> bool:
         return bool(node.containsPattern(self._patterns[pattern]))
 
+    def _lists(self, plans: list[JavaObject]) -> Iterator[str]:
+        """The lists of `IN`, whose values the plan's text gives without quotes."""
+        waiting = list(plans)
+        while waiting:
+            node = waiting.pop()
+            if self._contains(node, "IN"):
+                for expression in items(node.expressions()):
+                    if self._contains(expression, "IN"):
+                        yield normalised(_sql(expression.sql), self._ids)
+                waiting += items(node.children())
+
     def _functions(self, plans: list[JavaObject]) -> Iterator[tuple[str, object]]:
         """The Python functions that run on the rows; notes aggregates of the JVM on the way."""
         calls = self._jvm.sequence([self._patterns[pattern] for pattern in _CALLS])
@@ -285,24 +303,32 @@ class _Reader:
             waiting += [(child, is_plan) for child in items(node.children())]
 
 
-def normalised(text: str, mark: int) -> str:
+def _sql(told: Callable[[], object]) -> str:
+    """An expression as SQL; empty where it holds what no SQL can say."""
+    try:
+        return str(told())
+    except (Py4JError, PySparkException):
+        return ""
+
+
+def normalised(text: str, ids: range) -> str:
     """A plan's text with its expression ids numbered in the order they appear.
 
     Args:
         text: `treeString` of the plan.
-        mark: Ids below it are none of the plan's: they stand in texts of the user's.
+        ids: Those that the plan's analysis gave; others stand in texts of the user's.
 
     Example:
-        >>> normalised("Project [a#31, concat(b#30, #7)]", 20)
+        >>> normalised("Project [a#31, concat(b#30, #7)]", range(20, 40))
         'Project [a#0, concat(b#1, #7)]'
     """
-    ids: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     counted: dict[str, int] = {}
 
     def renumbered(match: re.Match[str]) -> str:
-        if int(match[1]) < mark:
+        if int(match[1]) not in ids:
             return match[0]
-        return f"#{ids.setdefault(match[1], len(ids))}"
+        return f"#{numbers.setdefault(match[1], len(numbers))}"
 
     def recounted(match: re.Match[str]) -> str:
         kind = match[1].replace("Def", "").replace("Ref", "")

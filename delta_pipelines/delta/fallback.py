@@ -146,6 +146,8 @@ class SeveralCommits:
         with explained(self._dataset):
             if self.base is None:
                 self._create()
+            elif self._cleared:
+                self._check_unmoved(self.base)
             self._prepare_names()
             wrote = self._write(text)
             if self.base is not None:
@@ -184,6 +186,20 @@ class SeveralCommits:
                 "an existing table's schema cannot change together with NOT NULL columns in "
                 f"several commits: {self.reason} Drop the table, or make the columns nullable.",
                 dataset=self._dataset,
+            )
+
+    def _check_unmoved(self, base: TableState) -> None:
+        """Refuse to overwrite what somebody has committed since the new rows were computed.
+
+        Delta sees no conflict there: its overwrite begins after that commit.
+        """
+        now = described_table(self._spark, self.identifier)
+        if now is None or (now.table_id, now.version) != (base.table_id, base.version):
+            raise DatasetError(
+                "somebody else changed the table while its new rows were computed; nothing was "
+                "written. Running it again can help.",
+                dataset=self._dataset,
+                transient=True,
             )
 
     def _is_mapped(self) -> bool:

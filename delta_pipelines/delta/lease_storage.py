@@ -1,5 +1,6 @@
 """Where a session's warehouse keeps its leases: in a local folder, or through Hadoop's files."""
 
+import logging
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
@@ -8,6 +9,8 @@ from pyspark.sql import SparkSession
 from delta_pipelines.delta.jvm import JavaObject, Packages, is_classic
 from delta_pipelines.delta.lease_files import SUFFIX, LeaseFiles, LocalLeaseFiles, numbers_of
 from delta_pipelines.identifiers import Identifier
+
+logger = logging.getLogger(__name__)
 
 FOLDER = "_delta_pipelines/leases"
 """Inside the warehouse; Spark takes no folder that starts with `_` for data."""
@@ -94,8 +97,14 @@ class HadoopLeaseFiles:
         self._write(number, text, overwrite=True)
 
     def remove(self, number: int) -> None:
-        """Remove a file; one that is gone is no problem."""
-        self._files.delete(self._path(number), False)
+        """Remove a file; one that is gone, or that the storage keeps, is no problem.
+
+        It is rubbish by now, and the caller holds the lease: it must not fail between the two.
+        """
+        try:
+            self._files.delete(self._path(number), False)
+        except Py4JJavaError as error:
+            logger.debug("lease file %s stays: %s", self._path(number), error)
 
     def _write(self, number: int, text: str, *, overwrite: bool) -> None:
         stream = self._files.create(self._path(number), overwrite)

@@ -55,6 +55,26 @@ class Progress:
             if isinstance(offset.get("logOffset"), int)
         }
 
+    def next_version(self, table_id: str) -> int | None:
+        """The first version of a Delta table whose changes are not all planned yet.
+
+        Args:
+            table_id: Delta's id of the table.
+
+        Returns:
+            None when no micro-batch has read of it.
+
+        Example:
+            >>> Progress(0, 0, ('{"reservoirId": "t", "reservoirVersion": 2}',)).next_version("t")
+            2
+        """
+        for text in self.offsets:
+            offset = _offset(text)
+            version = offset.get("reservoirVersion")
+            if offset.get("reservoirId") == table_id and isinstance(version, int):
+                return version + bool(offset.get("isStartingVersion", False))
+        return None
+
     def files_beside(self, tables: Mapping[str, int]) -> dict[int, int] | None:
         """The file sources beside these Delta tables, all of which are read to their end.
 
@@ -104,7 +124,8 @@ def _read_to_its_end(offset: Mapping[str, Any], sources: Mapping[str, int]) -> s
     at_the_end = (
         offset.get("index") in _BEFORE_A_VERSION
         and not offset.get("isStartingVersion", False)
-        and offset.get("reservoirVersion", 0) > sources[table]
+        # Farther on: the table was put back from an older copy, which starting the stream tells.
+        and offset.get("reservoirVersion", 0) == sources[table] + 1
     )
     return table if at_the_end else None
 

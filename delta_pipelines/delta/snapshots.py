@@ -241,8 +241,9 @@ def _check_is_delta(jvm: Jvm, entry: JavaObject, identifier: Identifier) -> None
     kind = entry.tableType().name()
     if kind == "VIEW":
         raise DatasetError(
-            "the catalog has a view of this name, and only a Delta table will do: name the dataset "
-            "differently, or drop the view when nobody needs it.",
+            "the catalog has a view of this name, and only a Delta table will do: name a dataset "
+            "differently, or drop the view when nobody needs it; as a source name the table behind "
+            "the view, or read it with `spark.table(...)`.",
             dataset=str(identifier),
         )
     provider = (optional(entry.provider()) or "hive").lower()

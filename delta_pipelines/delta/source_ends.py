@@ -15,6 +15,8 @@ from delta_pipelines.delta.setting_names import COLUMN_MAPPING_MODE
 
 _KEEPING = ("Project", "Filter", "SubqueryAlias", "ResolvedHint")
 """Plans that leave a column's values as they are, or leave some out."""
+_TYPE_CHANGES = "delta.typeChanges"
+"""Of a column's metadata: the types that it had before."""
 
 
 def ends_by_statistics(rows: DataFrame, pairs: Sequence[KeyPair]) -> list[Ends | None]:
@@ -61,13 +63,19 @@ def _ends(leaf: JavaObject, pair: KeyPair, told: Sequence[Mapping[str, Any]]) ->
             return None
     if class_name(value) != "AttributeReference" or not leaf.outputSet().contains(value):
         return None
-    if not kind.is_counted and kind.name != "double":
+    if not kind.is_counted and (kind.name != "double" or _was_widened(leaf)):
         return None
     ends = ends_of_files(str(value.name()), told, dates=kind.name == "date")
     if not fractions or ends is None or None in ends:
         return ends
     # Large whole numbers are compared as the DOUBLE that several of them are.
     return float(ends[0]), float(ends[1])
+
+
+def _was_widened(leaf: JavaObject) -> bool:
+    """Statistics of files from before tell a FLOAT's text, which is rounded."""
+    index = delta_index(leaf)
+    return index is None or _TYPE_CHANGES in str(index.metadata().schemaString())
 
 
 def _type(expression: JavaObject) -> KeyType:

@@ -6,6 +6,7 @@ consist of little else.
 
 import json
 from collections.abc import Mapping
+from math import inf
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,7 +14,7 @@ from delta_pipelines.delta.folders import names_in, read_texts
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name
 from delta_pipelines.delta.progress import read_progress
 from delta_pipelines.delta.relations import read_by
-from delta_pipelines.delta.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.spark_errors import SPARK_FAILURES, is_not_there
 
 MOST_LOG_BYTES = 8 * 1024 * 1024
 """A longer log of files (some 50,000 of them) is left to Spark, which holds it in the JVM."""
@@ -64,6 +65,13 @@ def left_out_files(
         checkpoint: The folder of its checkpoint.
         before_ms: When the stream began, milliseconds since 1970.
     """
+    try:
+        return _left_out(spark, rows, checkpoint, before_ms)
+    except SPARK_FAILURES:
+        return []  # A remark alone: its batches are committed, and Spark tells what is wrong.
+
+
+def _left_out(spark: SparkSession, rows: DataFrame, checkpoint: str, before_ms: float) -> list[str]:
     progress = read_progress(spark, checkpoint)
     files = progress.files if progress is not None else {}
     streams = [node for relation, node in read_by(rows).items() if relation.is_streaming]
@@ -92,10 +100,16 @@ def _unread(
 
 
 def _modified_ms(spark: SparkSession, path: str) -> float:
+    """A file's time; of one that is gone, such as an upload under a passing name, the future."""
     jvm = Jvm(spark)
     place = jvm.root.org.apache.hadoop.fs.Path(jvm.root.java.net.URI(path))
     system = place.getFileSystem(jvm.session.sessionState().newHadoopConf())
-    return float(system.getFileStatus(place).getModificationTime())
+    try:
+        return float(system.getFileStatus(place).getModificationTime())
+    except SPARK_FAILURES as error:
+        if is_not_there(error):
+            return inf
+        raise
 
 
 def _is_of_files(node: JavaObject) -> bool:

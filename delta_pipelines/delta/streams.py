@@ -8,7 +8,7 @@ from enum import Enum
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
@@ -102,8 +102,13 @@ def empty_stream(spark: SparkSession, schema: StructType) -> DataFrame:
         spark: The session.
         schema: Its columns.
     """
-    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
+    columns = [_of_a_field(field) for field in schema.fields]
     return spark.readStream.format("rate").load().where("false").select(*columns)
+
+
+def _of_a_field(field: StructField) -> Column:
+    # With its metadata: a comment that only the real stream has would come and go with every run.
+    return F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)
 
 
 def check_appends(frame: DataFrame) -> None:

@@ -81,7 +81,7 @@ class Lease:
         if max(self._files.numbers(), default=0) != self.number:
             raise DatasetError(
                 f"this run stood still for more than {EXPIRY_SECONDS:g} seconds, and another run "
-                "took the table over. Nothing was written; run it again.",
+                "took the table over. Nothing more was written; run it again.",
                 dataset=self._dataset,
                 transient=True,
             )

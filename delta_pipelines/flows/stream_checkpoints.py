@@ -1,16 +1,20 @@
-"""A table's checkpoint folders held against the table: lost, or too old."""
+"""A table's checkpoint folders held against the table, and against what they read."""
 
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.folders import delete_folder
+from delta_pipelines.delta.history import recorded_entry
+from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.progress import read_progress
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.graph.graph import Flow, Graph, Table
+from delta_pipelines.graph.streams import appended_inputs
 from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines.planning.plan import Plan
-from delta_pipelines.planning.starting_anew import from_the_beginning
+from delta_pipelines.planning.restored import MAX_COMMITS, brings_rows_back
+from delta_pipelines.planning.starting_anew import from_the_beginning, outdated_reason
 from delta_pipelines.planning.stream_plans import old_checkpoints
 
 if TYPE_CHECKING:
@@ -50,6 +54,50 @@ def check_not_behind(
             f"{from_the_beginning(table, [flow], base.properties)}.",
             dataset=table.name,
         )
+
+
+def check_sources(
+    spark: "SparkSession", graph: Graph, table: Table, flow: Flow, base: TableState, path: str
+) -> None:
+    """Refuse to go on with a stream of a table that has got rows, or a log, of the past.
+
+    A RESTORE that only brings files back looks to a stream like appended rows, which it would
+    read twice. Of a table that was put back from an older copy it would pass over new versions.
+    `dp.Changes` reads what a RESTORE changed. A RESTORE is looked for in the commits that the
+    stream is about to read, the last `MAX_COMMITS` of them.
+
+    Args:
+        spark: The session.
+        graph: The pipeline's graph.
+        table: The table that is filled.
+        flow: The flow, which goes on from its checkpoint.
+        base: The table now.
+        path: The checkpoint.
+
+    Raises:
+        DatasetError: Names the sources and the ways out.
+    """
+    progress = read_progress(spark, path)
+    if progress is None:
+        return
+    told = []
+    for identifier in appended_inputs(graph, flow):
+        state = load_table(spark, identifier)
+        begin = None if state is None else progress.next_version(state.table_id)
+        if state is None or begin is None:
+            continue
+        name = identifier.plain
+        if begin > state.version + 1:
+            told.append(
+                f"its stream input {name} was put back from a copy (it has version "
+                f"{state.version}, of which the checkpoint has read {begin - 1})"
+            )
+        for version in range(state.version, max(begin - 1, state.version - MAX_COMMITS), -1):
+            said = recorded_entry(spark, state.location, state.table_id, version)
+            if said is not None and brings_rows_back(said):
+                told.append(f"its stream input {name} was restored (RESTORE, version {version})")
+    if told:
+        raise DatasetError(outdated_reason(table, flow, base.properties, told), dataset=table.name)
 
 
 def delete_old_checkpoints(spark: "SparkSession", state: TableState, plan: Plan) -> None:

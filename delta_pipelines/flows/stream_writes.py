@@ -14,11 +14,12 @@ from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines.planning.decision import TableDecision
+from delta_pipelines.planning.restored import check_not_restored
 from delta_pipelines.quality.results import told
 from delta_pipelines.quality.watch import Watch
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ def append_batch(
     """
     transaction = begin(rows.sparkSession, table.identifier)
     check_epoch(transaction.base, table, mark)
+    _check_not_restored(rows.sparkSession, table, context, transaction.base)
     last = transaction.remembered(mark.application)
     if last is not None and last >= mark.number:
         _pass_over(rows)
@@ -74,6 +76,15 @@ def _pass_over(rows: "DataFrame") -> None:
     except SPARK_FAILURES as error:
         # Rows that need no state need not be there any more either; where they do, Spark tells.
         log.debug("A micro-batch that the table has cannot be computed again: %s", error)
+
+
+def _check_not_restored(
+    spark: "SparkSession", table: Table, context: UpdateContext, base: TableState | None
+) -> None:
+    """Refuse a batch after a RESTORE that took out earlier ones, which it would hide for good."""
+    if base is not None and base.version != context.tally(table.identifier).version:
+        flows = context.plan.graph.flows_of(table.identifier)
+        check_not_restored(spark, table, flows, base)
 
 
 def check_epoch(base: TableState | None, table: Table, mark: BatchMark) -> None:
@@ -126,6 +137,7 @@ def merge_batch(
     transaction = begin(session, table.identifier)
     base = transaction.base
     check_epoch(base, table, mark)
+    _check_not_restored(session, table, context, base)
     last = transaction.remembered(mark.application)
     if base is None or (last is not None and last >= mark.number):
         _pass_over(rows)

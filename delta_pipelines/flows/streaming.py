@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.loading import load_table, read_pinned
 from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.spark_errors import is_not_there
 from delta_pipelines.delta.stream_ends import are_at_their_end, left_out_files
 from delta_pipelines.delta.streams import (
     StreamFailure,
@@ -26,7 +27,11 @@ from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.facts import table_facts
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import TableFacts
-from delta_pipelines.flows.stream_checkpoints import check_not_behind, delete_old_checkpoints
+from delta_pipelines.flows.stream_checkpoints import (
+    check_not_behind,
+    check_sources,
+    delete_old_checkpoints,
+)
 from delta_pipelines.flows.stream_tally import BatchMark, BatchResult
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.planning.checkpoints import (
@@ -133,8 +138,10 @@ class StreamRun:
                 has = base.properties if base else {}
                 reason = outdated_reason(self._table, flow, has, told)
                 raise DatasetError(reason, dataset=self._table.name)
-            if had and flow.key not in anew:
-                check_not_behind(self._spark, self._table, flow, transaction, self._path(flow, had))
+            if had and base and flow.key not in anew:
+                path = self._path(flow, had)
+                check_not_behind(self._spark, self._table, flow, transaction, path)
+                check_sources(spark, context.plan.graph, self._table, flow, base, path)
         self._checkpoints = next_checkpoints(
             current,
             sources,
@@ -230,14 +237,14 @@ class StreamRun:
                     self._context.check_cancelled()
             except StreamingQueryException as error:
                 if batches.failure is not None:
-                    raise batches.failure from error
+                    raise self._of_a_batch(batches.failure, flow) from error
                 raise self._explained(error, flow) from error
             finally:
                 if query.isActive:
                     query.stop()
             self._note_left_out(flow, left_out_files(session, rows, path, began_ms))
         if batches.failure is not None:
-            raise batches.failure
+            raise self._of_a_batch(batches.failure, flow)
         self._context.check_cancelled()
 
     def _note_left_out(self, flow: Flow, files: list[str]) -> None:
@@ -272,6 +279,18 @@ class StreamRun:
             return _SourceChanged(told)
         if why is StreamFailure.OTHER:
             return told
+        return self._cannot_go_on(why, told, flow)
+
+    def _of_a_batch(self, failure: BaseException, flow: Flow) -> BaseException:
+        """What a micro-batch raised; with the ways out, where files of its stream are gone."""
+        cause = failure.__cause__
+        if not isinstance(failure, DatasetError) or cause is None or not is_not_there(cause):
+            return failure
+        if set(flow.inputs) - set(flow.streams):
+            return failure  # Perhaps they are those of a batch, which reading anew does not help.
+        return self._cannot_go_on(StreamFailure.EXPIRED, failure, flow)
+
+    def _cannot_go_on(self, why: StreamFailure, told: Exception, flow: Flow) -> DatasetError:
         begun = self._context.begun.get(self._table.identifier)
         anew = from_the_beginning(self._table, [flow], begun.properties if begun else {})
         return DatasetError(
@@ -365,6 +384,7 @@ def _ways_out(why: StreamFailure, flow: Flow, anew: str) -> str:
         return (
             f"Ways out: {anew}; or declare how to read {names} from now on: "
             f"dp.Stream(..., skip_change_commits=True) leaves such commits out, dp.Changes(...) "
-            f"reads them from the change data feed."
+            f"reads them where the table has had a change data feed since then (else together with "
+            f"one of the first ways)."
         )
     return f"Ways out: {anew}."

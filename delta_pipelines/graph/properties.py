@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from delta_pipelines.delta.property_names import delta_spelling
 from delta_pipelines.graph.names import suggestion
 from delta_pipelines.redaction import is_credential
 
@@ -19,9 +20,10 @@ ARGUMENTS = ("comment", "location", "owner", "provider")
 
 
 def canonical_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Declared properties with the known `pipelines.*` spelt as they are documented.
+    """Declared properties with the known `pipelines.*` and Delta's own in their one spelling.
 
-    One that stands there in two spellings is left as it is, for `property_problems` to tell.
+    A table shows Delta's spelling: another one would be a change with every refresh. A property
+    that stands there in two spellings is left as it is, for `property_problems` to tell.
 
     Args:
         properties: As declared.
@@ -33,11 +35,13 @@ def canonical_properties(properties: Mapping[str, str]) -> dict[str, str]:
     repeated = _spelt_twice(properties)
     canonical = {}
     for key, value in properties.items():
-        lowered = key.lower()
-        if lowered in KNOWN_PIPELINE_PROPERTIES and lowered not in repeated:
-            canonical[lowered] = value.lower() if value.lower() in _BOOLEANS else value
-        else:
+        name = _spelling(key)
+        if name in repeated:
             canonical[key] = value
+        elif name in KNOWN_PIPELINE_PROPERTIES and value.lower() in _BOOLEANS:
+            canonical[name] = value.lower()
+        else:
+            canonical[name] = value
     return canonical
 
 
@@ -102,10 +106,31 @@ def property_problems(properties: Mapping[str, str]) -> list[str]:
     return problems
 
 
+def view_property_problems(properties: Mapping[str, str]) -> list[str]:
+    """What is wrong with the properties of a persisted view besides, as sentences.
+
+    Args:
+        properties: As declared.
+
+    Example:
+        >>> view_property_problems({"view.team": "bi"})
+        ["property 'view.team' is Spark's: of a view it keeps its own under `view.*`."]
+    """
+    return [
+        f"property {key!r} is Spark's: of a view it keeps its own under `view.*`."
+        for key in properties
+        if key.startswith("view.")
+    ]
+
+
 def _spelt_twice(properties: Mapping[str, str]) -> dict[str, list[str]]:
-    """Known properties that stand there in several spellings, and these."""
+    """Properties that stand there in several spellings of one name, and these."""
     spellings: dict[str, list[str]] = {}
     for key in properties:
-        if key.lower() in KNOWN_PIPELINE_PROPERTIES:
-            spellings.setdefault(key.lower(), []).append(key)
+        spellings.setdefault(_spelling(key), []).append(key)
     return {key: spelt for key, spelt in spellings.items() if len(spelt) > 1}
+
+
+def _spelling(key: str) -> str:
+    lowered = key.lower()
+    return lowered if lowered in KNOWN_PIPELINE_PROPERTIES else delta_spelling(key)

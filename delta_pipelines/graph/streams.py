@@ -67,6 +67,18 @@ def stream_inputs(graph: Graph, flow: Flow) -> tuple[Identifier, ...]:
     return tuple(dict.fromkeys(one.inputs[name] for one in flows for name in one.streams))
 
 
+def appended_inputs(graph: Graph, flow: Flow) -> tuple[Identifier, ...]:
+    """Those of `stream_inputs` whose appended rows it reads, not their change data feed."""
+    flows = [flow, *(graph.flow(view) for view in graph.inlined(flow))]
+    found = [
+        one.inputs[name]
+        for one in flows
+        for name, how in one.streams.items()
+        if not isinstance(how, Changes)
+    ]
+    return tuple(dict.fromkeys(found))
+
+
 def _input_problem(flow: Flow, name: str, stream: Stream | Changes, read: Dataset) -> str | None:
     kind = flow.declaration.kind
     if kind not in STREAMING_KINDS:

@@ -7,7 +7,7 @@ from delta_pipelines.errors import Problem
 from delta_pipelines.graph.expectations import expectation_problems
 from delta_pipelines.graph.graph import Dataset, View
 from delta_pipelines.graph.order import Edges
-from delta_pipelines.graph.properties import property_problems
+from delta_pipelines.graph.properties import property_problems, view_property_problems
 from delta_pipelines.graph.row_expressions import row_expression_problem
 from delta_pipelines.graph.texts import text_problems
 from delta_pipelines.identifiers import Identifier, name_problem
@@ -27,6 +27,8 @@ def declaration_problems(declaration: Declaration) -> list[Problem]:
     """
     texts = [*_name_problems(declaration), *_layout_problems(declaration)]
     texts += property_problems(declaration.table_properties)
+    if declaration.kind == "view":
+        texts += view_property_problems(declaration.table_properties)
     texts += _append_only_problems(declaration)
     texts += text_problems(declaration)
     texts += expectation_problems(declaration)

@@ -14,7 +14,7 @@ from delta_pipelines.graph.graph import Table
 from delta_pipelines.maintenance.result import TableMaintenance
 from delta_pipelines.maintenance.retention import retention_note
 from delta_pipelines.maintenance.settings import MaintenanceSettings
-from delta_pipelines.planning.ownership import owner
+from delta_pipelines.planning.ownership import owner, set_in_place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,8 +52,7 @@ class TableTurn:
         self._table = table
         self._run_id = run_id
         self._timeout = lease_timeout
-        settings = MaintenanceSettings.of(table.declaration.table_properties)
-        self._left = [part for part in PARTS if getattr(settings, part)]
+        self._left: list[str] | None = None
         self._done = dict.fromkeys(PARTS, 0)
         self._before: TableState | None = None
         self._note: str | None = None
@@ -106,16 +105,21 @@ class TableTurn:
             dataset=self._table.name,
             user_metadata={"pipeline": self._pipeline, "run_id": self._run_id},
         )
-        note = retention_note(self._table.declaration.table_properties, state.properties)
-        if note is not None and "vacuum" in self._left:
-            self._left.remove("vacuum")
+        declared = self._table.declaration.table_properties
+        if self._left is None:
+            # What somebody set on the table itself counts, unless the declaration says otherwise.
+            settings = MaintenanceSettings.of({**set_in_place(state.properties), **declared})
+            self._left = [part for part in PARTS if getattr(settings, part)]
+        left, note = self._left, retention_note(declared, state.properties)
+        if note is not None and "vacuum" in left:
+            left.remove("vacuum")
             self._note = note
-        while self._left:
+        while left:
             if lease is not None:
                 lease.check()
-            command: Callable[[], int] = getattr(upkeep, self._left[0])
-            self._done[self._left[0]] = command()
-            del self._left[0]
+            command: Callable[[], int] = getattr(upkeep, left[0])
+            self._done[left[0]] = command()
+            del left[0]
 
     def _check_owner(self, state: "TableState") -> None:
         owned_by = owner(state.properties)

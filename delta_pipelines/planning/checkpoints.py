@@ -84,9 +84,13 @@ class Checkpoint:
             were = "were" if len(self.sources) > 1 else "was"
             before, after = ", ".join(sorted(self.sources)), ", ".join(sorted(now))
             return [f"its stream {them} {before} {were} replaced by {after}"]
+        by_id = {source.table_id: source for source in now.values() if source is not None}
+        renamed = {was.table_id for name, was in self.sources.items() if name in now}
         told = []
         for name, was in self.sources.items():
-            source = now.get(name)
+            if name not in now and was.table_id in renamed:
+                continue
+            source = now.get(name) or by_id.get(was.table_id)
             if source is None or source == was:
                 continue
             how = "dropped and made anew" if source.table_id != was.table_id else "refreshed fully"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from delta_pipelines.declarations import Declaration
+from delta_pipelines.delta.definition import is_protocol
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.properties import RESET_ALLOWED, flag
 from delta_pipelines.identifiers import Identifier
@@ -51,10 +52,15 @@ def check_owner(
     """
     owned_by = owner(properties)
     if owned_by is not None and owned_by != pipeline:
+        streams = (
+            f"; first set this pipeline's `storage` to where {owned_by!r} keeps its checkpoints"
+            if CHECKPOINTS_KEY in properties
+            else ""
+        )
         raise DatasetError(
-            f"{what} {identifier} belongs to pipeline {owned_by!r}. Rename the dataset, or hand "
-            f"the {what} over with ALTER {what.upper()} ... UNSET TBLPROPERTIES "
-            f"('{PIPELINE_KEY}').",
+            f"{what} {identifier} belongs to pipeline {owned_by!r}. Rename the dataset, or, when "
+            f"this pipeline takes its place, hand the {what} over with ALTER {what.upper()} "
+            f"{identifier} SET TBLPROPERTIES ('{PIPELINE_KEY}' = '{pipeline}'){streams}.",
             dataset=dataset,
         )
 
@@ -87,10 +93,27 @@ def protects_itself(current: Mapping[str, str], declaration: Declaration) -> boo
     return not told and not flag(current, RESET_ALLOWED, default=True)
 
 
+def set_in_place(current: Mapping[str, str]) -> dict[str, str]:
+    """The properties that somebody set on the table itself, without what a declaration left there.
+
+    Args:
+        current: The table's properties.
+
+    Example:
+        >>> set_in_place({"a": "1", "b": "2", OWNED_KEY: '["b"]'})
+        {'a': '1'}
+    """
+    declared = owned_keys(current)
+    return {k: v for k, v in current.items() if k not in declared and k not in _BOOKKEEPING}
+
+
 def target_properties(
     current: Mapping[str, str], declared: Mapping[str, str], *, pipeline: str, owns_comment: bool
 ) -> dict[str, str]:
     """The properties a table is to have.
+
+    Delta turns a pseudo property such as `delta.feature.*` into a protocol and shows it no more, so
+    it is wanted only until a commit of ours has asked for it: else it would be a change for ever.
 
     Args:
         current: What it has; empty for a new table.
@@ -104,10 +127,22 @@ def target_properties(
         >>> sorted(now)
         ['b', 'c', 'delta_pipelines.owned', 'delta_pipelines.pipeline']
     """
-    removed = owned_keys(current) - set(declared)
+    before = owned_keys(current)
+    removed = before - set(declared)
     kept = {key: value for key, value in current.items() if key not in removed}
-    owned = sorted(declared) + ([COMMENT] if owns_comment else [])
-    return {**kept, **declared, PIPELINE_KEY: pipeline, OWNED_KEY: json.dumps(owned)}
+    entries = {key: _entry(key, value) for key, value in declared.items()}
+    wanted = {
+        key: value
+        for key, value in declared.items()
+        if not (is_protocol(key) and entries[key] in before)
+    }
+    owned = sorted(entries.values()) + ([COMMENT] if owns_comment else [])
+    return {**kept, **wanted, PIPELINE_KEY: pipeline, OWNED_KEY: json.dumps(owned)}
+
+
+def _entry(key: str, value: str) -> str:
+    """What the table remembers of a property: its name, with the value of one it never shows."""
+    return f"{key}={value}" if is_protocol(key) else key
 
 
 def target_comment(

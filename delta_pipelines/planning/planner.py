@@ -228,7 +228,7 @@ class _Planner:
         is_full = table.identifier in self._chosen.full
         gone = self._tables.gone(table.identifier)
         if gone is not None and table.keeps_rows and not is_full:
-            raise gone_table(table.identifier, gone)
+            raise gone_table(table.identifier, gone, "run again: it is made anew")
         flows = self._graph.flows_of(table.identifier)
         analysed = [self._analysis.of(flow) for flow in flows]
         frames = [one.frame for one in analysed]

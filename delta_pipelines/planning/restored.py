@@ -110,6 +110,19 @@ def lost_batches(
     return None
 
 
+def brings_rows_back(entry: HistoryEntry) -> bool:
+    """True for a RESTORE that only adds files, which a stream cannot tell from new rows. Pure.
+
+    One that removes files too is a change to a stream, which stops there or leaves it out.
+    """
+    metrics = entry.metrics
+    return (
+        entry.operation == RESTORE
+        and metrics.get("numRestoredFiles", 0) > 0
+        and metrics.get("numRemovedFiles", 0) == 0
+    )
+
+
 def _flow(entry: HistoryEntry, checkpoints: Mapping[str, str]) -> str | None:
     """The flow whose micro-batch a commit is, None for any other commit."""
     try:

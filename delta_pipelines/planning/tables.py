@@ -133,7 +133,9 @@ class Tables:
 
     def _missing(self, identifier: Identifier) -> DatasetError:
         place = self.gone(identifier)
-        return missing_input(identifier) if place is None else gone_table(identifier, place)
+        if place is None:
+            return missing_input(identifier)
+        return gone_table(identifier, place, "create it anew (of a dataset, the next refresh does)")
 
     @property
     def pins(self) -> dict[Identifier, TableState]:
@@ -159,15 +161,16 @@ def missing_input(identifier: Identifier) -> DatasetError:
     )
 
 
-def gone_table(identifier: Identifier, place: str) -> DatasetError:
+def gone_table(identifier: Identifier, place: str, remedy: str) -> DatasetError:
     """The error for a table that the catalog has, and whose files are not where it says.
 
     Args:
         identifier: The table.
         place: Where the catalog has it.
+        remedy: What to do besides dropping it when its rows are lost.
     """
     return DatasetError(
         f"the catalog has {identifier} at {place}, where there is no Delta table: mount the disk "
         f"that it is on, or bring the folder back. When its rows are lost for good, `DROP TABLE "
-        f"{identifier}`, or refresh it fully, and it is made anew."
+        f"{identifier}` and {remedy}."
     )

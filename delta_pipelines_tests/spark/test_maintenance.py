@@ -95,6 +95,19 @@ def test_rows_stay_files_go_and_nothing_is_refreshed(spark, schema, warehouse):
     assert load_table(spark, orders(schema)).version == told.version
 
 
+def test_what_somebody_set_on_the_table_itself_counts_too(spark, schema, warehouse):
+    pipeline = grown(spark, schema)
+    hold = "'pipelines.maintenance.vacuum' = 'false', 'pipelines.maintenance.optimize' = 'false'"
+    spark.sql(f"ALTER TABLE {schema}.orders SET TBLPROPERTIES ({hold})")
+    before = data_files(warehouse, schema)
+    assert pipeline.maintain(spark, datasets=["orders"]).tables["orders"].status == "unchanged"
+    assert data_files(warehouse, schema) == before
+    # The declaration goes before, and what it no longer says is to go from the table.
+    grown(spark, schema, 1, vacuum="false", optimize="true")
+    pipeline = shop(schema, {"n": 0})
+    assert pipeline.maintain(spark, datasets=["orders"]).tables["orders"].status == "completed"
+
+
 def test_a_table_gets_what_its_properties_say(spark, schema, warehouse):
     pipeline = grown(spark, schema, 2, vacuum="false", optimize="false", purge="true")
     spark.sql(

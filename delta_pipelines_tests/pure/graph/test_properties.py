@@ -8,6 +8,7 @@ from delta_pipelines.graph.properties import (
     canonical_properties,
     flag,
     property_problems,
+    view_property_problems,
 )
 
 
@@ -105,3 +106,28 @@ def test_everything_else_is_the_users_business() -> None:
 def test_all_problems_are_told() -> None:
     wrong = {"pipelines.a": "1", "pipelines.reset.allowed": "maybe", "fine": "1", "": "x"}
     assert len(property_problems(wrong)) == 3
+
+
+def test_deltas_properties_have_deltas_spelling() -> None:
+    given = {"Delta.AppendOnly": "true", "DELTA.FEATURE.allowColumnDefaults": "supported"}
+    assert canonical_properties(given) == {
+        "delta.appendOnly": "true",
+        "delta.feature.allowColumnDefaults": "supported",
+    }
+    twice = {"delta.appendonly": "true", "delta.appendOnly": "true"}
+    assert canonical_properties(twice) == twice
+    (problem,) = property_problems(twice)
+    assert "given more than once" in problem
+
+
+def test_of_a_view_no_property_of_sparks_own_is_declared():
+    pipeline = dp.Pipeline("p", schema="s")
+    pipeline.materialized_view("t", "SELECT 1 AS n", table_properties={"view.team": "bi"})
+    pipeline.view("v", "SELECT n FROM t", table_properties={"team": "bi"})
+    pipeline.graph()
+    assert view_property_problems({"team": "bi", "view.sqlConfig.x": "1"}) == [
+        "property 'view.sqlConfig.x' is Spark's: of a view it keeps its own under `view.*`."
+    ]
+    pipeline.view("w", "SELECT n FROM t", table_properties={"view.team": "bi"})
+    with pytest.raises(dp.DeclarationError, match=r"view\.team"):
+        pipeline.graph()

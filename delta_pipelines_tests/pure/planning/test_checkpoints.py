@@ -96,6 +96,11 @@ def test_a_source_less_or_more_or_renamed_is_no_other_source() -> None:
     assert two.outdated({"s.b": b}) == []
     assert two.outdated({"s.b": b, "s.c": StreamSource("3")}) == []
     assert two.outdated({"s.renamed": a}) == []
+    # Renamed, and refreshed fully under the new name.
+    anew = StreamSource("1", epoch=7)
+    assert two.outdated({"s.renamed": anew}) == ["its stream input s.a was refreshed fully"]
+    both = Checkpoint("c", {"s.a": a, "s.renamed": a})
+    assert both.outdated({"s.renamed": anew}) == ["its stream input s.renamed was refreshed fully"]
     # What the query itself opens, only the stream can tell.
     assert two.outdated({}) == []
     assert Checkpoint("c").outdated({"s.a": a}) == []

@@ -5,10 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_pipelines.declarations import Declaration
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY
 from delta_pipelines.planning.ownership import (
     COMMENT,
     OWNED_KEY,
     PIPELINE_KEY,
+    check_owner,
     owned_keys,
     owner,
     property_changes,
@@ -119,3 +123,30 @@ def test_a_table_protects_itself_however_the_property_is_spelt(spelt: str) -> No
     assert not protects_itself({spelt: "true"}, silent)
     told = Declaration("t", "upsert", table_properties={"pipelines.reset.allowed": "true"})
     assert not protects_itself({spelt: "false"}, told)
+
+
+def test_a_table_with_checkpoints_is_handed_over_with_their_place() -> None:
+    theirs = {PIPELINE_KEY: "q"}
+    told = []
+    for properties in (theirs, theirs | {CHECKPOINTS_KEY: "{}"}):
+        with pytest.raises(DatasetError) as refused:
+            check_owner("table", Identifier(None, "s", "t"), properties, pipeline="p", dataset="t")
+        told.append(str(refused.value))
+    assert told[0].endswith("ALTER TABLE s.t SET TBLPROPERTIES ('delta_pipelines.pipeline' = 'p').")
+    assert told[1] == told[0].removesuffix(".") + (
+        "; first set this pipeline's `storage` to where 'q' keeps its checkpoints."
+    )
+
+
+def test_a_pseudo_property_is_asked_for_once_and_again_with_another_value() -> None:
+    declared = {"delta.minReaderVersion": "2", "delta.feature.allowColumnDefaults": "supported"}
+    first = target_properties({}, declared, pipeline="p", owns_comment=False)
+    assert declared.items() <= first.items()
+    shown = {key: value for key, value in first.items() if key not in declared}
+    again = target_properties(shown, declared, pipeline="p", owns_comment=False)
+    assert again == shown
+    raised = {**declared, "delta.minReaderVersion": "3"}
+    third = target_properties(shown, raised, pipeline="p", owns_comment=False)
+    assert [str(change) for change in property_changes(shown, third)] == [
+        "+ delta.minReaderVersion = 3"
+    ]

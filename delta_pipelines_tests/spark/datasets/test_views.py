@@ -53,6 +53,19 @@ def test_a_view_is_published_only_when_its_inputs_exist(spark, schema, feed):
     assert rows_of(spark, f"{schema}.v") == [(1,), (2,)]
 
 
+def test_a_temporary_view_of_the_session_hides_no_table(spark, schema, feed):
+    pipeline = scratch(schema)
+    mirror(pipeline, "hidden_t", feed)
+    pipeline.view("v", "SELECT id FROM hidden_t")
+    spark.range(7).createOrReplaceTempView("hidden_t")
+    try:
+        run_well(pipeline, spark)
+        assert rows_of(spark, f"{schema}.v") == [(1,), (2,)]
+        assert spark.table("hidden_t").count() == 7
+    finally:
+        spark.catalog.dropTempView("hidden_t")
+
+
 def test_views_over_views_are_published_first(spark, schema, feed):
     pipeline = scratch(schema)
     pipeline.view("top", "SELECT id + 1 AS id FROM middle")
@@ -256,3 +269,19 @@ def test_other_settings_publish_a_view_anew(spark, schema, feed):
         rows_of(spark, f"{schema}.v")
     publish(spark, declared(spark_conf=LENIENT))
     assert rows_of(spark, f"{schema}.v") == [(1, None), (2, None)]
+
+
+def test_a_view_that_is_dropped_after_the_plan_is_told_as_created(spark, schema):
+    pipeline = scratch(schema)
+    pipeline.materialized_view("t", "SELECT 1 AS n")
+    pipeline.view("v", f"SELECT n FROM {schema}.t")
+    run_well(pipeline, spark)
+    plan = pipeline.plan(spark)
+    assert plan.datasets["v"].action == "none"
+    spark.sql(f"DROP VIEW {schema}.v")
+    (told,) = [result for result in pipeline.stream(plan, spark) if result.name == "v"]
+    assert (told.status, told.action, told.reason) == (
+        "completed",
+        "create",
+        "the view does not exist",
+    )

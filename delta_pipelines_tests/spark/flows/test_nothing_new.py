@@ -241,3 +241,13 @@ def test_files_that_spark_leaves_out_for_their_age_are_told(spark, schema, folde
     patient = reading(schema, str(folder), maxFileAge="1000d")
     assert run_well(patient, spark).results["lines"].notes == ()
     assert rows_of(spark, f"{schema}.lines") == [(1,), (2,), (3,)]
+
+
+def test_a_file_that_goes_right_after_a_stream_ended_is_no_failure(
+    spark, schema, folder, monkeypatch
+):
+    listed = stream_ends._listed
+    gone = (folder / "upload.csv.part").as_uri()
+    monkeypatch.setattr(stream_ends, "_listed", lambda *which: [*listed(*which), gone])
+    result = run_well(reading(schema, str(folder)), spark).results["lines"]
+    assert (result.status, result.notes) == ("completed", ())

@@ -66,6 +66,10 @@ def test_a_protected_table_is_not_given_up_by_a_full_refresh(
     shutil.rmtree(warehouse / f"{schema}.db" / "kept")
     with pytest.raises(dp.PipelineRunError, match="no Delta table"):
         protected.run(spark, full_refresh=["kept"])
+    assert "refresh it fully" not in str(protected.plan(spark).datasets["kept"].error)
+    spark.sql(f"DROP TABLE {schema}.kept")
+    run_well(protected, spark)
+    assert rows_of(spark, f"{schema}.kept") == [(1,)]
 
 
 def test_a_source_whose_files_are_gone_is_told_apart_from_one_that_never_was(
@@ -79,4 +83,5 @@ def test_a_source_whose_files_are_gone_is_told_apart_from_one_that_never_was(
         reading.materialized_view(f"of_{name}", f"SELECT * FROM {schema}.{name}")
     told = reading.plan(spark).datasets
     assert "where there is no Delta table" in str(told["of_landed"].error)
+    assert f"`DROP TABLE {schema}.landed` and create it anew" in str(told["of_landed"].error)
     assert "does not exist" in str(told["of_never"].error)

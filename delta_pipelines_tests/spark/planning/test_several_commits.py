@@ -1,9 +1,10 @@
-"""Where tables are written in several commits, those that streams fill are refused untouched."""
+"""Where tables are written in several commits: streams are refused untouched, upserts are well."""
 
 import pytest
 
 import delta_pipelines as dp
 from delta_pipelines.delta.signatures import Member, check_signatures
+from delta_pipelines.steps import Step, observing
 from delta_pipelines_tests.pipelines import failure, rows_of, run, run_well, scratch, version_of
 
 
@@ -51,3 +52,42 @@ def test_a_new_table_of_a_stream_is_refused_too(spark, schema, several_commits):
     several_commits()
     assert "exactly once" in str(failure(run(pipeline, spark).results["t"]))
     assert not spark.catalog.tableExists(f"{schema}.t")
+
+
+def test_an_upsert_gets_new_rows_and_a_new_definition_at_once(spark, schema, several_commits):
+    def people(query, **options):
+        pipeline = scratch(schema)
+        pipeline.upsert("people", query, keys=["id"], **options)
+        return pipeline
+
+    run_well(people("SELECT id, 'a' AS v FROM range(3)"), spark)
+    several_commits()
+    run_well(people("SELECT id, 'b' AS v FROM range(2, 4)", comment="People"), spark)
+    expected = [(0, "a"), (1, "a"), (2, "b"), (3, "b")]
+    assert rows_of(spark, f"{schema}.people") == expected
+    assert spark.sql(f"DESCRIBE DETAIL {schema}.people").first()["description"] == "People"
+    again = people("SELECT id, 'b' AS v FROM range(2, 4)", comment="All")
+    run_well(again, spark)
+    assert rows_of(spark, f"{schema}.people") == expected
+    assert spark.sql(f"DESCRIBE DETAIL {schema}.people").first()["description"] == "All"
+
+
+def test_what_somebody_else_commits_meanwhile_is_not_overwritten(spark, schema, several_commits):
+    def people(query):
+        pipeline = scratch(schema)
+        pipeline.upsert("people", query, keys=["id"])
+        return pipeline
+
+    def insert(step, dataset):
+        if step is Step.COMMIT and not inserted:
+            inserted.append(dataset)
+            spark.sql(f"INSERT INTO {schema}.people VALUES (9, 'theirs')")
+
+    inserted = []
+    run_well(people("SELECT id, 'a' AS v FROM range(2)"), spark)
+    several_commits()
+    with observing(insert):
+        done = run_well(people("SELECT id, 'b' AS v, 1 AS n FROM range(1, 3)"), spark)
+    assert done.results["people"].attempts == 2
+    expected = [(0, "a", None), (1, "b", 1), (2, "b", 1), (9, "theirs", None)]
+    assert rows_of(spark, f"{schema}.people") == expected

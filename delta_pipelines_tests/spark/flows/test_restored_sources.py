@@ -1,0 +1,110 @@
+"""Sources and targets that go back in time under a stream: nothing doubled, nothing passed over."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import delta_pipelines as dp
+from delta_pipelines.steps import Step, observing
+from delta_pipelines_tests.pipelines import failure, rows_of, run, run_well, scratch, version_of
+
+
+def append(spark: SparkSession, table: str, *ids: int) -> None:
+    frame = spark.createDataFrame([(one,) for one in ids], "id INT")
+    frame.coalesce(1).write.format("delta").mode("append").saveAsTable(table)
+
+
+def reading(schema: str, **how: bool) -> dp.Pipeline:
+    pipeline = scratch(schema)
+    pipeline.source(f"{schema}.landing")
+
+    @pipeline.streaming_table(inputs={"new": dp.Stream(f"{schema}.landing", **how)})
+    def t(new: DataFrame) -> DataFrame:
+        return new
+
+    return pipeline
+
+
+@pytest.mark.parametrize("way_out", ["full_refresh", "reset_checkpoints"])
+def test_rows_that_a_restore_brings_back_are_not_read_twice(spark, schema, way_out):
+    landing = f"{schema}.landing"
+    append(spark, landing, 1, 2)
+    pipeline = reading(schema, skip_change_commits=True)
+    run_well(pipeline, spark)
+    before = version_of(spark, landing)
+    spark.sql(f"DELETE FROM {landing}")
+    run_well(pipeline, spark)
+    spark.sql(f"RESTORE TABLE {landing} TO VERSION AS OF {before}")
+    append(spark, landing, 3)
+    told = str(failure(run(pipeline, spark).results["t"]))
+    assert f"landing was restored (RESTORE, version {before + 2})" in told
+    assert f"{way_out}=['t']" in told
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
+    run_well(pipeline, spark, **{way_out: ["t"]})
+    twice = 2 if way_out == "reset_checkpoints" else 1
+    assert rows_of(spark, f"{schema}.t") == sorted([(1,), (2,)] * twice + [(3,)])
+    append(spark, landing, 4)
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t")[-1] == (4,)
+
+
+def test_a_restore_that_takes_rows_away_is_a_change_like_any_other(spark, schema):
+    landing = f"{schema}.landing"
+    append(spark, landing, 1)
+    before = version_of(spark, landing)
+    append(spark, landing, 2)
+    pipeline = reading(schema, skip_change_commits=True)
+    run_well(pipeline, spark)
+    spark.sql(f"RESTORE TABLE {landing} TO VERSION AS OF {before}")
+    append(spark, landing, 3)
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
+
+
+def test_a_source_that_was_put_back_from_a_copy_is_told(
+    spark, schema, warehouse: Path, tmp_path: Path
+):
+    landing, place = f"{schema}.landing", warehouse / f"{schema}.db" / "landing"
+    append(spark, landing, 1)
+    shutil.copytree(place, tmp_path / "copy")
+    for one in (2, 3):
+        append(spark, landing, one)
+    pipeline = reading(schema)
+    run_well(pipeline, spark)
+    shutil.rmtree(place)
+    shutil.copytree(tmp_path / "copy", place)
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    append(spark, landing, 4)
+    told = str(failure(run(pipeline, spark).results["t"]))
+    assert "put back from a copy (it has version 1, of which the checkpoint has read 2)" in told
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
+
+
+def test_a_target_that_is_restored_under_its_stream_gets_no_more_batches(spark, schema):
+    landing = f"{schema}.landing"
+    for one in (1, 2, 3):
+        append(spark, landing, one)
+    pipeline = scratch(schema)
+
+    @pipeline.streaming_table
+    def t(spark: SparkSession) -> DataFrame:
+        return spark.readStream.option("maxFilesPerTrigger", 1).table(landing)
+
+    batches: list[int] = []
+
+    def restore(step: Step, dataset: str) -> None:
+        if step is Step.BATCH:
+            batches.append(version_of(spark, f"{schema}.t"))
+            if len(batches) == 3:
+                spark.sql(f"RESTORE TABLE {schema}.t TO VERSION AS OF {batches[0]}")
+
+    with observing(restore):
+        told = str(failure(run(pipeline, spark).results["t"]))
+    assert len(batches) == 3
+    assert f"the table was restored to version {batches[0]}" in told
+    assert rows_of(spark, f"{schema}.t") == []
+    assert "restored" in str(pipeline.plan(spark).datasets["t"].error)
+    run_well(pipeline, spark, full_refresh=["t"])
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
