@@ -1,5 +1,6 @@
 """Carries out a plan: independent datasets at once, each result as its dataset ends."""
 
+import logging
 import time
 import uuid
 from collections.abc import Generator
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.delta.sessions import cancel_tag, job_tag
+from delta_pipelines.delta.spark_errors import explain_crash
 from delta_pipelines.errors import (
     ExpectationError,
     PipelineRunError,
@@ -35,6 +37,8 @@ POLL_SECONDS = 0.1
 """How long the main thread waits before it can notice an interrupt."""
 CANCEL_SECONDS = 30.0
 """How long an interrupted run waits for its workers to notice that their jobs were cancelled."""
+
+log = logging.getLogger(__name__)
 
 
 def collect(
@@ -64,6 +68,9 @@ def collect(
         just_planned=True,
     )
     results = list(execution.results())
+    for each in results:
+        for told in _broken(each.expectations):
+            log.warning("%s: %s.", each.name, told)
     success = all(result.succeeded for result in results)
     result = RunResult(execution.run_id, success, DatasetResults(results))
     if raise_on_error and not success:
@@ -186,7 +193,8 @@ class Execution:
         except Exception as error:  # noqa: BLE001 - whatever happened is this dataset's result
             seconds = time.monotonic() - started
             location = self._plan.graph[planned.identifier].declaration.location
-            told = as_pipeline_error(error, planned.name, location)
+            crash = explain_crash(error, planned.name)
+            told = as_pipeline_error(crash or error, planned.name, location)
             found = self._context.tally(planned.identifier).expectations
             if isinstance(told, ExpectationError):
                 found = added(found, told.results)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "LiveSessionError",
     "check_catalog",
     "check_java",
     "check_session",
@@ -47,6 +48,10 @@ __all__ = [
 
 LOCK_TIMEOUT = 600.0
 """Seconds that a session waits for the catalog by default: the length of a usual run."""
+
+
+class LiveSessionError(SessionError):
+    """The process has a session already, and another one was asked for."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +158,11 @@ def get_session(
         return spark
 
 
+def live_catalog() -> PostgresCatalog | None:
+    """The PostgreSQL catalog of the session that `get_session` built, None when it has another."""
+    return None if _live is None else _live.catalog
+
+
 def stop_session() -> None:
     """Stop the session that `get_session` built, end its JVM and release the catalog.
 
@@ -227,33 +237,39 @@ def _reuse(
     live: _Live, location: str, requested: Mapping[str, str], catalog: PostgresCatalog | None
 ) -> "SparkSession":
     if location != live.warehouse:
-        raise SessionError(
+        raise LiveSessionError(
             f"A session over the warehouse {live.warehouse} is live in this process, and a "
             f"process has one: stop it (`spark.stop()`) before you ask for {location}, "
             "or use another process."
         )
     if catalog is not None and catalog != live.catalog:
-        raise SessionError(
+        raise LiveSessionError(
             f"The session over {location} is live with another catalog than {catalog.url}: stop "
             "it (`spark.stop()`) first, or use another process."
         )
     complete = spark_config(location, extra=requested, catalog=live.catalog)
-    modifiable = [key for key in requested if live.spark.conf.isModifiable(key)]
+    modifiable = _changeable(live.spark, requested)
     fixed = sorted(
         key
         for key in requested.keys() - set(modifiable)
         if live.requested.get(key, live.config.get(key)) not in (requested[key], complete[key])
     )
     if fixed:
-        raise SessionError(
+        raise LiveSessionError(
             f"The session over {location} is live with other values of {', '.join(fixed)}, "
-            "which Spark reads only at its start: stop it (`spark.stop()`) first, "
-            "or leave these settings out."
+            "which Spark reads only at its start, or does not know: stop it (`spark.stop()`) "
+            "first, or leave these settings out."
         )
     # Always, as an earlier call or the user may have changed them since the start.
     for key in modifiable:
         live.spark.conf.set(key, complete[key])
     return live.spark
+
+
+def _changeable(spark: "SparkSession", requested: Mapping[str, str]) -> list[str]:
+    from delta_pipelines.delta.sessions import can_change
+
+    return [key for key in requested if can_change(spark, key)]
 
 
 def _stop(spark: "SparkSession") -> None:
@@ -292,7 +308,7 @@ def _adopted(
 ) -> "SparkSession":
     """Take somebody else's session where it serves as ours would; its life stays theirs."""
     complete = spark_config(location, extra=requested, catalog=catalog)
-    modifiable = [key for key in requested if spark.conf.isModifiable(key)]
+    modifiable = _changeable(spark, requested)
     fixed = requested.keys() - set(modifiable)
     serves = (
         catalog is None

@@ -4,7 +4,9 @@ from delta_pipelines.dagster.assets import delta_pipeline_assets
 from delta_pipelines.dagster.component import DeltaPipelineComponent
 from delta_pipelines.dagster.definitions import build_pipeline_definitions
 from delta_pipelines.dagster.maintenance import build_maintenance_job
+from delta_pipelines.dagster.plan_job import build_plan_job
 from delta_pipelines.dagster.resource import DeltaPipelineResource
+from delta_pipelines.dagster.source_sensor import build_source_sensor
 from delta_pipelines.dagster.sources import build_source_observations
 from delta_pipelines.dagster.translator import (
     DatasetTranslatorData,
@@ -20,6 +22,8 @@ __all__ = [
     "DeltaPipelineTranslatorSettings",
     "build_maintenance_job",
     "build_pipeline_definitions",
+    "build_plan_job",
     "build_source_observations",
+    "build_source_sensor",
     "delta_pipeline_assets",
 ]

@@ -7,6 +7,7 @@ import dagster as dg
 
 from delta_pipelines.dagster.checks import check_specs
 from delta_pipelines.dagster.config import op_config_schema
+from delta_pipelines.dagster.op_name import checked_op_name
 from delta_pipelines.dagster.specs import PipelineSpecs, build_specs
 from delta_pipelines.dagster.translator import DeltaPipelineTranslator
 from delta_pipelines.pipeline import Pipeline
@@ -26,14 +27,15 @@ def delta_pipeline_assets(
 
     All of them are computed by one op, so that a run has one Spark session; any part of them can
     be selected. Their expectations are asset checks. The op's config is `full_refresh` (table
-    names), `full_refresh_all`, `force` and, where there are streams, `reset_checkpoints` (append
-    flows or tables).
+    names), `full_refresh_all`, `force`, `strict` and, where there are streams, `reset_checkpoints`
+    (append flows or tables).
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
         name: Name of the op; the pipeline's by default.
         translator: Changes keys, groups, descriptions and so on; an instance.
-        pool: Concurrency pool; the op's name by default. With a limit of 1 (in `dagster.yaml`:
+        pool: Concurrency pool; the pipeline's name by default, whatever the op's is, so that the
+            jobs of maintenance and plans are in it too. With a limit of 1 (in `dagster.yaml`:
             `concurrency: {pools: {default_limit: 1}}`) a second run waits in Dagster's queue; with
             a `DefaultRunCoordinator`, which has none, its process starts and its Spark does not.
             Without a limit, which is Dagster's default, the runs take turns: one after the other
@@ -52,7 +54,8 @@ def delta_pipeline_assets(
         A decorator for a function that yields from `DeltaPipelineResource.run`.
 
     Raises:
-        DeclarationError: The graph has problems, or Dagster refuses an owner, tag or group.
+        DeclarationError: `pipeline` is none, its graph has problems, or Dagster refuses an owner,
+            a tag, a group or the op's name.
 
     Example:
         >>> import dagster as dg
@@ -81,14 +84,15 @@ def assets_of(
     required_resource_keys: set[str] | None = None,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """`delta_pipeline_assets` of a pipeline that is translated already, with its arguments."""
-    op_name = name or specs.binding.pipeline.name
+    pipeline = specs.binding.pipeline.name
+    op_name = checked_op_name(pipeline, name)
     return dg.multi_asset(
         name=op_name,
         specs=specs.assets,
         check_specs=check_specs(specs.binding),
         can_subset=True,
         config_schema=op_config_schema(op_name, specs.binding.graph),
-        pool=pool or op_name,
+        pool=pool or pipeline,
         retry_policy=retry_policy,
         op_tags=op_tags,
         required_resource_keys=required_resource_keys,

@@ -11,6 +11,7 @@ import dagster as dg
 
 from delta_pipelines.dagster.definitions import build_pipeline_definitions
 from delta_pipelines.dagster.resource import DeltaPipelineResource
+from delta_pipelines.dagster.spark_settings import with_named_variables
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.names import suggestion
 from delta_pipelines.pipeline import Pipeline
@@ -35,6 +36,9 @@ class DeltaPipelineComponent(dg.Component, dg.Resolvable):
         observe_sources: True, False, or the names of the sources to observe.
         refresh_on_source_change: True, False, or the names of the sources that start a refresh.
         pool: Concurrency pool of the op; None for the pipeline's name.
+        automation_on: Whether the schedules and the sensor are on in a new deployment.
+        tags: Tags of the jobs, which their runs get.
+        op_tags: Tags of the assets' op.
         resource_key: Key of the resource; several components need one each, unless their
             `warehouse`, `catalog` and `spark_config` are the same.
 
@@ -55,6 +59,9 @@ class DeltaPipelineComponent(dg.Component, dg.Resolvable):
     observe_sources: bool | list[str] = True
     refresh_on_source_change: bool | list[str] = False
     pool: str | None = None
+    automation_on: bool = False
+    tags: dict[str, Any] | None = None
+    op_tags: dict[str, Any] | None = None
     resource_key: str = "delta"
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -66,9 +73,10 @@ class DeltaPipelineComponent(dg.Component, dg.Resolvable):
         Raises:
             DeclarationError: `pipeline` names no pipeline, or its graph has problems.
         """
+        settings = json.dumps(with_named_variables(self.spark_config or {}))
         return build_pipeline_definitions(
             named_pipeline(self.pipeline),
-            spark=_resource(self.warehouse, self.catalog, json.dumps(self.spark_config or {})),
+            spark=_resource(self.warehouse, self.catalog, settings),
             refresh_cron=self.refresh_cron,
             full_refresh_cron=self.full_refresh_cron,
             maintenance_cron=self.maintenance_cron,
@@ -76,6 +84,9 @@ class DeltaPipelineComponent(dg.Component, dg.Resolvable):
             observe_sources=self.observe_sources,
             refresh_on_source_change=self.refresh_on_source_change,
             pool=self.pool,
+            automation_on=self.automation_on,
+            tags=self.tags,
+            op_tags=self.op_tags,
             resource_key=self.resource_key,
         )
 

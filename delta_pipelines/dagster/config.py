@@ -20,12 +20,14 @@ class RefreshRequest:
         force: Refresh even what a refresh would leave as it is.
         reset_checkpoints: Append flows, or tables for all of their flows, that read their streams
             from the beginning while the rows stay.
+        strict: Nothing is run when a dataset cannot be planned.
     """
 
     full_refresh: frozenset[str] = frozenset()
     full_refresh_all: bool = False
     force: bool = False
     reset_checkpoints: frozenset[str] = frozenset()
+    strict: bool = False
 
     def __or__(self, other: "RefreshRequest") -> "RefreshRequest":
         return RefreshRequest(
@@ -33,6 +35,7 @@ class RefreshRequest:
             self.full_refresh_all or other.full_refresh_all,
             self.force or other.force,
             self.reset_checkpoints | other.reset_checkpoints,
+            self.strict or other.strict,
         )
 
 
@@ -50,7 +53,7 @@ def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
         >>> sales = Pipeline("sales", schema="sales")
         >>> sales.materialized_view("orders", "SELECT 1 AS n")
         >>> sorted(op_config_schema("sales", sales.graph()))
-        ['force', 'full_refresh', 'full_refresh_all']
+        ['force', 'full_refresh', 'full_refresh_all', 'strict']
     """
     fields = {
         "full_refresh_all": dg.Field(
@@ -63,6 +66,12 @@ def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
             bool,
             default_value=False,
             description="Refresh also what has neither new input nor a new definition.",
+        ),
+        "strict": dg.Field(
+            bool,
+            default_value=False,
+            description="Run nothing when a selected dataset cannot be planned. Otherwise it stays "
+            "as it is, and so does what reads it; the others are run.",
         ),
     }
     streams = {
@@ -171,4 +180,5 @@ def read_request(config: object) -> RefreshRequest:
         full_refresh_all=bool(config.get("full_refresh_all", False)),
         force=bool(config.get("force", False)),
         reset_checkpoints=frozenset(config.get("reset_checkpoints", ())),
+        strict=bool(config.get("strict", False)),
     )

@@ -55,16 +55,24 @@ def _code_block(query: Query | None) -> str | None:
     if query is None:
         return None
     if query.sql is not None:
-        return _fenced("sql", query.sql)
+        return fenced("sql", query.sql)
     if query.function is None:
         return None
     try:
-        return _fenced("python", inspect.getsource(query.function))
+        return fenced("python", inspect.getsource(query.function))
     except (OSError, TypeError):
         return None
 
 
-def _fenced(language: str, code: str) -> str:
+def fenced(language: str, code: str) -> str:
+    """A code block of markdown.
+
+    Example:
+        >>> print(fenced("sql", "SELECT 1"))
+        ```sql
+        SELECT 1
+        ```
+    """
     # A fence must be longer than any run of backticks in the code, which SQL may well have.
     fence = "```"
     while fence in code:

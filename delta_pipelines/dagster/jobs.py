@@ -1,6 +1,6 @@
-"""The two jobs of a pipeline, and their schedules."""
+"""The two jobs that refresh a pipeline's assets, and schedules."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import dagster as dg
@@ -22,24 +22,29 @@ class PipelineJobs:
     full_refresh: "dg.UnresolvedAssetJobDefinition"
 
 
-def build_jobs(pipeline: str, keys: Sequence[dg.AssetKey]) -> PipelineJobs:
+def build_jobs(
+    pipeline: str, keys: Sequence[dg.AssetKey], tags: Mapping[str, object] | None = None
+) -> PipelineJobs:
     """Make a pipeline's jobs.
 
     Args:
         pipeline: The pipeline's name, which is also the op's.
         keys: Its tables and views.
+        tags: Tags of the jobs, which their runs get.
     """
     selection = AssetSelection.assets(*keys)
     return PipelineJobs(
         refresh=dg.define_asset_job(
             f"{pipeline}_refresh",
             selection=selection,
+            tags=tags,
             description=f"Bring every table and view of pipeline {pipeline} up to date.",
         ),
         full_refresh=dg.define_asset_job(
             f"{pipeline}_full_refresh",
             selection=selection,
             config=full_refresh_config(pipeline),
+            tags=tags,
             description=f"Wipe every table of pipeline {pipeline} and compute it anew, but for "
             "those with pipelines.reset.allowed=false, which are refreshed.",
         ),
@@ -49,20 +54,23 @@ def build_jobs(pipeline: str, keys: Sequence[dg.AssetKey]) -> PipelineJobs:
 def build_schedules(
     *crons: "tuple[dg.UnresolvedAssetJobDefinition | dg.JobDefinition, str | None]",
     execution_timezone: str | None,
+    on: bool = False,
 ) -> list[dg.ScheduleDefinition]:
-    """Make schedules that are off until somebody turns them on.
+    """Make schedules, which the UI turns on and off.
 
     Args:
         crons: Each job and when to run it, as a cron expression; None for no schedule.
         execution_timezone: Time zone of all; None for UTC.
+        on: Whether they are on in a deployment where nobody has turned them on or off.
     """
+    status = dg.DefaultScheduleStatus.RUNNING if on else dg.DefaultScheduleStatus.STOPPED
     return [
         dg.ScheduleDefinition(
             name=f"{job.name}_schedule",
             job=job,
             cron_schedule=cron,
             execution_timezone=execution_timezone,
-            default_status=dg.DefaultScheduleStatus.STOPPED,
+            default_status=status,
         )
         for job, cron in crons
         if cron is not None

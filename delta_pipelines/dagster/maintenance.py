@@ -1,6 +1,6 @@
 """A job that keeps a pipeline's tables healthy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
@@ -21,6 +21,7 @@ def build_maintenance_job(
     translator: DeltaPipelineTranslator | None = None,
     pool: str | None = None,
     retry_policy: dg.RetryPolicy | None = None,
+    tags: Mapping[str, object] | None = None,
     resource_key: str = "delta",
 ) -> dg.JobDefinition:
     """Make the job `<pipeline>_maintenance`: OPTIMIZE and VACUUM of every table, one by one.
@@ -33,7 +34,11 @@ def build_maintenance_job(
         translator: The one of the pipeline's assets, so that the observations find their keys.
         pool: Concurrency pool of the op; the pipeline's name by default, as that of the refresh is.
         retry_policy: Runs the op again after a failure that a retry can help.
+        tags: Tags of the job, which its runs get.
         resource_key: Key of the `DeltaPipelineResource`.
+
+    Raises:
+        DeclarationError: `pipeline` is none, or its graph has problems.
 
     Example:
         >>> import dagster as dg
@@ -44,6 +49,7 @@ def build_maintenance_job(
         build_specs(pipeline, translator),
         pool=pool,
         retry_policy=retry_policy,
+        tags=tags,
         resource_key=resource_key,
     )
 
@@ -53,6 +59,7 @@ def maintenance_of(
     *,
     pool: str | None,
     retry_policy: dg.RetryPolicy | None,
+    tags: Mapping[str, object] | None,
     resource_key: str,
 ) -> dg.JobDefinition:
     """`build_maintenance_job` of a pipeline that is translated already, with its arguments."""
@@ -94,7 +101,7 @@ def maintenance_of(
             )
         yield dg.Output(None)
 
-    @dg.job(name=name, executor_def=dg.in_process_executor)
+    @dg.job(name=name, executor_def=dg.in_process_executor, tags=dict(tags or {}))
     def maintenance_job() -> None:
         maintain()
 

@@ -1,13 +1,15 @@
-"""A run's results as text: log lines, a markdown table and the one failure."""
+"""A plan and a run's results as text: log lines, markdown and the one failure."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 import dagster as dg
 
-from delta_pipelines.dagster.metadata import refresh_word
-from delta_pipelines.errors import is_transient
+from delta_pipelines.dagster.description import fenced
+from delta_pipelines.dagster.metadata import MetadataEntry, refresh_word
+from delta_pipelines.errors import PlanError, is_transient
 from delta_pipelines.flows.results import DatasetResult
+from delta_pipelines.planning.plan import Plan
 
 _HEADER = "| dataset | kind | status | action | reason | version | rows | seconds |"
 _RULE = "|---|---|---|---|---|---:|---:|---:|"
@@ -68,6 +70,36 @@ def failure(pipeline: str, results: Sequence[DatasetResult]) -> dg.Failure | Non
             "skipped": len(skipped),
         },
         allow_retries=bool(failed) and all(is_transient(result.error) for result in failed),
+    )
+
+
+def plan_metadata(plan: Plan) -> dict[str, MetadataEntry]:
+    """A plan as a step's metadata: as it is printed, and as plain values."""
+    return {
+        "plan": dg.MetadataValue.md(fenced("text", str(plan))),
+        "datasets": dg.MetadataValue.json(plan.to_dict()),
+    }
+
+
+def plan_failure(plan: Plan) -> dg.Failure | None:
+    """The failure of a plan that is to have no gaps, None when it has none.
+
+    A retry is allowed only when it can help: every error of the plan is transient.
+
+    Args:
+        plan: Of everything that was asked for.
+    """
+    if not plan.errors:
+        return None
+    problems = plan.redaction.error(PlanError(plan.errors)).problems
+    count = f"{len(problems)} of {len(plan.datasets)}"
+    lines = [f"Nothing was run: {count} datasets of pipeline {plan.pipeline} cannot be planned."]
+    lines += [f"- {problem}" for problem in problems]
+    errors = [d.error for d in plan.datasets if d.error is not None and not d.skipped]
+    return dg.Failure(
+        description="\n".join(lines),
+        metadata=plan_metadata(plan),
+        allow_retries=all(is_transient(error) for error in errors),
     )
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any, cast
 
 import dagster as dg
@@ -10,11 +11,23 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr, field_validator
 from pyspark.sql import SparkSession
 
-from delta_pipelines.dagster.guarded import guarded_session
+from delta_pipelines.dagster.guarded import guarded
 from delta_pipelines.dagster.session_start import start_aside
+from delta_pipelines.dagster.session_turns import needs_turn, note_start, take_turn
+from delta_pipelines.dagster.spark_settings import flat_settings, with_named_variables
 from delta_pipelines.dagster.step import StepEvent, run_step
-from delta_pipelines.errors import SessionError
-from delta_pipelines.session import LOCK_TIMEOUT, check_session, get_session
+from delta_pipelines.delta.driver_jvm import jvm_has_ended, spark_is_active
+from delta_pipelines.delta.sessions import can_change, file_settings
+from delta_pipelines.errors import DeclarationError, SessionError
+from delta_pipelines.session import (
+    LOCK_TIMEOUT,
+    LiveSessionError,
+    check_session,
+    get_session,
+    live_catalog,
+    spark_config,
+)
+from delta_pipelines.session_config import IMPLEMENTATION
 
 
 class DeltaPipelineResource(LazyPySparkResource):
@@ -47,7 +60,9 @@ class DeltaPipelineResource(LazyPySparkResource):
         "variable DELTA_PIPELINES_CATALOG_PASSWORD; or give the whole address as a `dg.EnvVar`.",
     )
     spark_config: dict[str, Any] = Field(
-        default={}, description="Further Spark settings, flat or nested; they win."
+        default={},
+        description="Further Spark settings, flat or nested; they win. A `dg.EnvVar`, or "
+        "`{env: NAME}`, is read when the session is built.",
     )
     app_name: str = Field(default="delta_pipelines", description="Name that Spark's UI shows.")
     max_concurrency: int = Field(
@@ -71,26 +86,67 @@ class DeltaPipelineResource(LazyPySparkResource):
     )
 
     _definition: dg.ResourceDefinition | None = PrivateAttr(default=None)
+    _whose: object = PrivateAttr(default_factory=object)
 
     @field_validator("warehouse", mode="before")
     @classmethod
     def _path_as_text(cls, warehouse: object) -> object:
+        if isinstance(warehouse, str) and not warehouse.strip():
+            raise DeclarationError(
+                "DeltaPipelineResource: the warehouse is an empty text, which would mean the "
+                'working directory of whatever runs it: write DeltaPipelineResource(warehouse="...'
+                '"), or set the environment variable that it comes from.'
+            )
         return os.fspath(warehouse) if isinstance(warehouse, os.PathLike) else warehouse
+
+    @classmethod
+    def configure_at_launch(cls, **values: Any) -> Any:
+        """A resource whose fields are shown in the launchpad; see Dagster's own docs.
+
+        Args:
+            **values: What the launchpad shows at first.
+        """
+        if isinstance(values.get("spark_config"), Mapping):
+            values["spark_config"] = with_named_variables(values["spark_config"])
+        return super().configure_at_launch(**values)
 
     @property
     def spark_session(self) -> SparkSession:
         """The session; the first call starts it or waits for the warehouse's catalog.
 
+        It has this resource's settings, whatever another one of the process has set, unless a run
+        of that one is under way. One that was stopped, or whose JVM crashed, is replaced.
+
         Raises:
             SessionError: Java, Delta's settings, the catalog or its lock.
         """
-        if self._spark_session is None:
+        spark = self._session()
+        if needs_turn(spark, self._whose):
+            take_turn(spark, self.flat_config, self._whose)
+        return spark
+
+    def session_in_turn(self) -> SparkSession:
+        """The session with this resource's settings, for a run.
+
+        Raises:
+            SessionError: As `spark_session` does.
+        """
+        spark = self._session()
+        take_turn(spark, self.flat_config, self._whose)
+        return spark
+
+    def _session(self) -> SparkSession:
+        if self._spark_session is None or self._has_ended():
             self._spark_session = start_aside(self._build_session)
         return cast(SparkSession, self._spark_session)
 
     @property
     def flat_config(self) -> dict[str, str]:
-        """`spark_config` as Spark takes it: dotted keys, values as text."""
+        """`spark_config` as Spark takes it: dotted keys, values as text.
+
+        Raises:
+            SessionError: An environment variable that it names is not set.
+        """
         return flat_settings(self.spark_config)
 
     def run(self, context: dg.AssetExecutionContext) -> "Iterator[StepEvent]":
@@ -107,10 +163,10 @@ class DeltaPipelineResource(LazyPySparkResource):
         Raises:
             Failure: After everything that could run has run; holds a table of all results.
         """
-        with guarded_session(self, context.log) as (spark, _):
+        with guarded(self, context.log) as guard:
             events = run_step(
                 context,
-                spark,
+                guard.session,
                 max_concurrency=self.max_concurrency,
                 lease_timeout=self.lease_timeout,
             )
@@ -131,7 +187,7 @@ class DeltaPipelineResource(LazyPySparkResource):
             with self.process_config_and_initialize_cm() as resource:
                 yield cast(DeltaPipelineResource, resource)
 
-        described = (type(self).__doc__ or "").splitlines()[0]
+        described = (type(self).__doc__ or "").partition("\n")[0]
         return dg.resource(description=described)(prepared)
 
     def _build_session(self) -> SparkSession:
@@ -144,26 +200,42 @@ class DeltaPipelineResource(LazyPySparkResource):
                 "DeltaPipelineResource has neither a warehouse nor a pyspark resource: write "
                 "DeltaPipelineResource(warehouse=...) to have a session made."
             )
-        return get_session(
+        live_or_new = partial(
+            get_session,
             self.warehouse,
             catalog=self.catalog,
             app_name=self.app_name,
-            config=self.flat_config,
             lock_timeout=self.lock_timeout,
         )
+        asked = self.flat_config
+        try:
+            if spark_is_active() and not jvm_has_ended():
+                live = self._of_this_catalog(live_or_new())
+                # What only a start can give is checked; the rest is set when it is our turn.
+                fixed = {k: v for k, v in asked.items() if not can_change(live, k)}
+                return live_or_new(config=fixed)
+            spark = live_or_new(config=asked)
+        except LiveSessionError as error:
+            raise SessionError(
+                f"{error} A run of Dagster is one process: launch assets whose resources differ in "
+                "this as runs of their own, or give their pipelines one DeltaPipelineResource."
+            ) from error
+        # Where the catalog is changes no setting that counts here, and Derby takes not every place.
+        given = spark_config(self.warehouse, extra={IMPLEMENTATION: "in-memory"})
+        note_start(spark, asked, {**file_settings(spark), **given})
+        return spark
 
+    def _has_ended(self) -> bool:
+        if self.pyspark is not None:
+            return False  # it keeps its own
+        return jvm_has_ended() or not spark_is_active(self._spark_session)
 
-def flat_settings(settings: Mapping[str, object], prefix: str = "") -> dict[str, str]:
-    """Spark settings as flat dotted keys with text values.
-
-    Example:
-        >>> flat_settings({"spark": {"ui": {"enabled": False}, "master": "local[2]"}})
-        {'spark.ui.enabled': 'false', 'spark.master': 'local[2]'}
-    """
-    flat: dict[str, str] = {}
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            flat |= flat_settings(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = str(value).lower() if isinstance(value, bool) else str(value)
-    return flat
+    def _of_this_catalog(self, spark: SparkSession) -> SparkSession:
+        other = live_catalog()
+        if self.catalog is None and other is not None:
+            raise LiveSessionError(
+                f"The session over {self.warehouse} is live with the catalog {other.url}, and this "
+                "resource names none, which means the one within the warehouse: give it "
+                "`catalog=...` too."
+            )
+        return spark

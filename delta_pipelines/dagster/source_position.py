@@ -1,7 +1,9 @@
 """Where a source is: its newest commit, or the data version that Dagster last heard of."""
 
-from collections.abc import Mapping
+import heapq
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
 import dagster as dg
@@ -11,6 +13,9 @@ from delta_pipelines.identifiers import Identifier
 from delta_pipelines.session_config import warehouse_location
 
 DATA_VERSION_TAG = "dagster/data_version"
+_PAGE = 20
+_MOST_RECORDS = 1000
+"""A tick reads no further back. What it misses then is told late, not lost: the cursor stays."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +76,8 @@ def look_at(
         identifier: Its table.
         warehouse: Folder in which tables lie that nobody gave another place.
     """
-    recorded = _last_record(instance, key)
-    uri = recorded.metadata.get("dagster/uri") if recorded else None
-    places = [str(uri.value)] if uri is not None else []
+    uri, version = _newest_told(instance, key)
+    places = [uri] if uri is not None else []
     if warehouse is not None and identifier.in_session_catalog:
         folder = "" if identifier.schema == "default" else f"/{identifier.schema}.db"
         places.append(f"{warehouse_location(warehouse)}{folder}/{identifier.name}")
@@ -82,18 +86,43 @@ def look_at(
         newest = newest_commit(table) if table else None
         if newest is not None:
             return SourceSight(SourcePosition(log=newest), table)
-    version = (recorded.tags or {}).get(DATA_VERSION_TAG) if recorded else None
     return SourceSight(SourcePosition(data_version=version) if version else None)
 
 
-def _last_record(
-    instance: dg.DagsterInstance, key: dg.AssetKey
-) -> dg.AssetObservation | dg.AssetMaterialization | None:
-    records = (
-        *instance.fetch_observations(key, limit=1).records,
-        *instance.fetch_materializations(key, limit=1).records,
+def _newest_told(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[str | None, str | None]:
+    """The newest place and the newest data version that any record of an asset tells.
+
+    Not those of its newest record: an observation by a maintenance run, or one of a user's own,
+    tells neither, and would hide the refresh before it.
+    """
+    uri: str | None = None
+    version: str | None = None
+    records = heapq.merge(
+        _newest_first(lambda cursor: instance.fetch_observations(key, _PAGE, cursor)),
+        _newest_first(lambda cursor: instance.fetch_materializations(key, _PAGE, cursor)),
+        key=lambda record: record.storage_id,
+        reverse=True,
     )
-    if not records:
-        return None
-    entry = max(records, key=lambda record: record.storage_id).event_log_entry
-    return entry.asset_observation or entry.asset_materialization
+    for record in islice(records, _MOST_RECORDS):
+        entry = record.event_log_entry
+        told = entry.asset_observation or entry.asset_materialization
+        if told is not None:
+            if uri is None and "dagster/uri" in told.metadata:
+                uri = str(told.metadata["dagster/uri"].value)
+            version = version or (told.tags or {}).get(DATA_VERSION_TAG)
+        if uri is not None and version is not None:
+            break
+    return uri, version
+
+
+def _newest_first(
+    page: Callable[[str | None], "dg.EventRecordsResult"],
+) -> Iterator["dg.EventLogRecord"]:
+    """Records of one kind, read from Dagster's storage only as far as they are asked for."""
+    cursor: str | None = None
+    while True:
+        found = page(cursor)
+        yield from found.records
+        if not found.has_more:
+            return
+        cursor = found.cursor

@@ -8,10 +8,12 @@ import dagster as dg
 
 from delta_pipelines.dagster.source_choice import SourceChoice, chosen_sources
 from delta_pipelines.dagster.source_position import SourcePosition, look_at
-from delta_pipelines.dagster.specs import PipelineSpecs
+from delta_pipelines.dagster.specs import PipelineSpecs, build_specs
+from delta_pipelines.dagster.translator import DeltaPipelineTranslator
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.pipeline import Pipeline
 
 MOVED_TAG = "delta_pipelines/moved_sources"
 """Tag of a run that the sensor started: which sources moved."""
@@ -19,14 +21,16 @@ _LONGEST_TAG = 200
 
 
 def build_source_sensor(
-    specs: PipelineSpecs,
-    job: "dg.UnresolvedAssetJobDefinition",
+    pipeline: Pipeline,
+    job: "dg.UnresolvedAssetJobDefinition | dg.JobDefinition",
     *,
     sources: SourceChoice = True,
     warehouse: str | None,
+    translator: DeltaPipelineTranslator | None = None,
+    on: bool = False,
     minimum_interval_seconds: int = 30,
 ) -> dg.SensorDefinition:
-    """Make the sensor `<pipeline>_source_sensor`, which is off until somebody turns it on.
+    """Make the sensor `<pipeline>_source_sensor`, which refreshes what reads a source that moved.
 
     A tick starts no JVM: it lists the Delta log of every source whose folder it can read (the place
     comes from the source's last observation, else it is the warehouse's usual one), and reads the
@@ -39,24 +43,55 @@ def build_source_sensor(
     refreshed by a schedule, or when the source moves again.
 
     Args:
-        specs: The pipeline's assets and sources.
+        pipeline: The pipeline; its graph is checked here, without a JVM.
         job: The job whose assets are refreshed.
         sources: Names of those to look at.
         warehouse: Folder of the tables that nobody gave another place, or the variable that names
             it. Not the resource: a tick would make whatever that needs, a Spark session among it.
+        translator: The one of the pipeline's assets, so that the runs find their keys.
+        on: Whether it is on in a deployment where nobody has turned it on or off.
         minimum_interval_seconds: Seconds between two ticks, at least.
 
     Raises:
-        DeclarationError: The pipeline has no source to look at, or `sources` names what is none.
+        DeclarationError: `pipeline` is none, its graph has problems, it has no source to look at,
+            or `sources` names what is none.
+
+    Example:
+        >>> import dagster as dg
+        >>> refresh = dg.define_asset_job("refresh", selection=[sales_assets])
+        >>> sensor = build_source_sensor(sales, refresh, warehouse="./warehouse")
+    """
+    return source_sensor_of(
+        build_specs(pipeline, translator),
+        job,
+        sources=sources,
+        warehouse=warehouse,
+        on=on,
+        minimum_interval_seconds=minimum_interval_seconds,
+    )
+
+
+def source_sensor_of(
+    specs: PipelineSpecs,
+    job: "dg.UnresolvedAssetJobDefinition | dg.JobDefinition",
+    *,
+    sources: SourceChoice,
+    warehouse: str | None,
+    on: bool,
+    minimum_interval_seconds: int = 30,
+    argument: str = "sources",
+) -> dg.SensorDefinition:
+    """`build_source_sensor` of a pipeline that is translated already, with its arguments.
+
+    Errors call `sources` by the name of `argument`.
     """
     binding = specs.binding
     name = binding.pipeline.name
-    chosen_specs = chosen_sources(specs, sources, "refresh_on_source_change")
+    chosen_specs = chosen_sources(specs, sources, argument)
     if not chosen_specs:
         raise DeclarationError(
-            f"refresh_on_source_change: pipeline {name} declares no source, or none was named, so "
-            "nothing could ever start a refresh; declare what it reads by source(...), or leave "
-            "the argument out."
+            f"{argument}: pipeline {name} declares no source, or none was named, so nothing could "
+            "ever start a refresh; declare what it reads by source(...), or do without the sensor."
         )
 
     def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult:
@@ -92,7 +127,7 @@ def build_source_sensor(
         job=job,
         minimum_interval_seconds=minimum_interval_seconds,
         description=f"Refreshes what reads a source of pipeline {name} when its rows have moved.",
-        default_status=dg.DefaultSensorStatus.STOPPED,
+        default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
     )
 
 

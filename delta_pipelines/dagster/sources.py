@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.guarded import guarded_session
 from delta_pipelines.dagster.metadata import MetadataEntry, column_schema
+from delta_pipelines.dagster.op_name import checked_op_name
 from delta_pipelines.dagster.resource import DeltaPipelineResource
 from delta_pipelines.dagster.source_choice import SourceChoice, chosen_sources
 from delta_pipelines.dagster.specs import PipelineSpecs, build_specs
@@ -44,7 +45,8 @@ def build_source_observations(
         One definition with all these sources; none when there is no source.
 
     Raises:
-        DeclarationError: The graph has problems, or `sources` names what is none.
+        DeclarationError: `pipeline` is none, its graph has problems, `sources` names what is none,
+            or Dagster refuses the op's name.
 
     Example:
         >>> import dagster as dg
@@ -68,6 +70,7 @@ def observations_of(
     """`build_source_observations` of a pipeline that is translated already, of these sources."""
     if not sources:
         return ()
+    pipeline = specs.binding.pipeline.name
 
     def observe_sources(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
         resource: DeltaPipelineResource = getattr(context.resources, resource_key)
@@ -87,7 +90,7 @@ def observations_of(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         decorate = dg.multi_observable_source_asset(
-            name=name or f"{specs.binding.pipeline.name}_sources",
+            name=checked_op_name(pipeline, name) if name else f"{pipeline}_sources",
             specs=sources,
             can_subset=True,
             required_resource_keys={resource_key},

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 
 import dagster as dg
 from dagster_shared.check import CheckError
@@ -67,9 +68,10 @@ def build_specs(pipeline: Pipeline, translator: DeltaPipelineTranslator | None) 
         translator: None for the default one.
 
     Raises:
-        DeclarationError: The graph has problems, or Dagster refuses an owner, tag, group or kind;
-            names the dataset and its file and line.
+        DeclarationError: It is no pipeline, the graph has problems, or Dagster refuses an owner,
+            tag, group or kind; names the dataset and its file and line.
     """
+    check_pipeline(pipeline)
     book = _SpecBook(pipeline, _checked(translator))
     graph = book.graph
     identifiers: dict[dg.AssetKey, Identifier] = {}
@@ -88,6 +90,29 @@ def build_specs(pipeline: Pipeline, translator: DeltaPipelineTranslator | None) 
         assets=tuple(_bound(book.spec(a.identifier), binding, True) for a in graph.assets),
         sources=tuple(_bound(book.spec(s.identifier), binding, False) for s in graph.sources),
     )
+
+
+def check_pipeline(given: object) -> None:
+    """Refuse what `pipeline=` was given when it is no pipeline.
+
+    Args:
+        given: The argument.
+
+    Raises:
+        DeclarationError: It is something else; says what to write.
+    """
+    if isinstance(given, Pipeline):
+        return
+    if isinstance(given, ModuleType):
+        held = [name for name, value in vars(given).items() if isinstance(value, Pipeline)]
+        variable = held[0] if held else "..."
+        told = f"the module {given.__name__}: write its pipeline, {given.__name__}.{variable}."
+    elif given is Pipeline:
+        told = 'the class: write the variable that holds what Pipeline("...", schema="...") made.'
+    else:
+        what = f"the text {given!r}" if isinstance(given, str) else type(given).__name__
+        told = f"{what}: write the variable that holds it, not its name or its datasets."
+    raise DeclarationError(f"pipeline must be a Pipeline, not {told}")
 
 
 def binding_of(context: dg.AssetExecutionContext) -> PipelineBinding:

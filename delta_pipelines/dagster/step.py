@@ -1,6 +1,6 @@
 """One step of a Dagster run: plan what is selected, run it, report each dataset as it ends."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import TypeAlias
 
@@ -18,7 +18,13 @@ from delta_pipelines.dagster.metadata import (
     data_version,
     materialization_metadata,
 )
-from delta_pipelines.dagster.report import failure, result_line, results_table, summary
+from delta_pipelines.dagster.report import (
+    failure,
+    plan_failure,
+    result_line,
+    results_table,
+    summary,
+)
 from delta_pipelines.dagster.specs import PipelineBinding, binding_of, names_of
 from delta_pipelines.dagster.standing import ROW_COUNT, Standing, is_asked, look_up
 from delta_pipelines.dagster.work import stored_checkpoints, work_of
@@ -34,7 +40,7 @@ StepEvent: TypeAlias = "dg.MaterializeResult[None] | dg.AssetCheckResult"
 
 def run_step(
     context: dg.AssetExecutionContext,
-    spark: SparkSession,
+    session: Callable[[], SparkSession],
     *,
     max_concurrency: int,
     lease_timeout: float,
@@ -45,7 +51,7 @@ def run_step(
 
     Args:
         context: The step's context.
-        spark: A session with Delta.
+        session: Makes a session with Delta, or finds it; asked when there is something to run.
         max_concurrency: Datasets worked on at once.
         lease_timeout: Seconds that a dataset waits at most for another run that works on it.
 
@@ -55,7 +61,8 @@ def run_step(
         finished, which this one continues, comes first and is not run again.
 
     Raises:
-        Failure: Datasets failed or were skipped; holds a table of all results.
+        Failure: Datasets failed or were skipped; holds a table of all results. Or, where the run
+            config says `strict`, a dataset cannot be planned; holds the plan, and nothing was run.
     """
     from delta_pipelines.planning.planner import make_plan
 
@@ -79,12 +86,16 @@ def run_step(
         context.log.info("Every selected dataset was finished by an earlier attempt.")
         return
     request = requested_refresh(context)
+    spark = session()
     work = work_of(binding.graph, chosen, request, attempts, stored_checkpoints(spark))
     for remark in work.remarks:
         context.log.info(remark)
     selection = Selection(work.refresh, work.full_refresh, reset_checkpoints=work.reset_checkpoints)
     plan = make_plan(binding.pipeline, spark, selection, request.force, lineage=True)
     context.log.info(str(plan))
+    refused = plan_failure(plan) if request.strict else None
+    if refused is not None:
+        raise refused
     results: list[DatasetResult] = []
     execution = Execution(
         plan,

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import signal
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -37,10 +38,26 @@ def jvm_has_ended() -> bool:
         >>> jvm_has_ended()
         False
     """
+    return jvm_exit() is not None
+
+
+def jvm_exit() -> str | None:
+    """How the JVM behind the active context has ended, None while it lives.
+
+    Example:
+        >>> jvm_exit() is None
+        True
+    """
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
-    return process is not None and process.poll() is not None
+    code: int | None = None if process is None else process.poll()
+    if code is None:
+        return None
+    if code < 0:
+        oom = " (out of memory, most likely: give Spark less by spark.driver.memory, or the machine"
+        return f"killed by signal {-code}" + f"{oom} more)" * (code == -signal.SIGKILL)
+    return f"exit code {code}"
 
 
 def jvm_pid() -> int | None:

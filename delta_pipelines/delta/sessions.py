@@ -9,11 +9,12 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic, optional
+from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic, items, optional
 from delta_pipelines.errors import SessionError
 from delta_pipelines.redaction import Redaction
 
 _INTERRUPT = "spark.job.interruptOnCancel"
+_OF_DELTA = "spark.databricks.delta.properties.defaults."
 
 
 def isolated_session(spark: SparkSession, kind: type[SparkSession] = SparkSession) -> SparkSession:
@@ -36,6 +37,18 @@ def isolated_session(spark: SparkSession, kind: type[SparkSession] = SparkSessio
     if not is_classic(spark):
         return spark
     return kind(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+
+def drop_temporary_views(spark: SparkSession) -> None:
+    """Drop the temporary views of a session of one's own, so that they hide no table.
+
+    Args:
+        spark: A copy from `isolated_session`: what it is a copy of keeps its views.
+    """
+    if is_classic(spark):
+        catalog = spark._jsparkSession.sessionState().catalog()
+        for view in items(catalog.listLocalTempViews("*")):
+            catalog.dropTempView(view.table())
 
 
 def log_trace(log: logging.Logger, spark: SparkSession, error: Exception) -> None:
@@ -96,6 +109,49 @@ def whole_number(spark: SparkSession, key: str, default: int) -> int:
         ) from None
 
 
+def can_change(spark: SparkSession, key: str) -> bool:
+    """Whether a setting counts when it is given to a session that runs.
+
+    Spark's `isModifiable` knows what Spark, and Delta by then, have registered, but not Delta's
+    defaults for the properties of new tables, which are named after the properties.
+
+    Args:
+        spark: The session.
+        key: Name of the setting.
+
+    Example:
+        >>> can_change(spark, "spark.sql.ansi.enabled"), can_change(spark, "spark.driver.memory")
+        (True, False)
+    """
+    return key.startswith(_OF_DELTA) or bool(spark.conf.isModifiable(key))
+
+
+def set_or_unset(spark: SparkSession, key: str, value: str | None) -> None:
+    """Give a session a setting for good.
+
+    Args:
+        spark: The session.
+        key: Name of the setting.
+        value: What it is from now on; None for what Spark takes when nobody sets it.
+    """
+    if value is None:
+        spark.conf.unset(key)
+    else:
+        spark.conf.set(key, value)
+
+
+def file_settings(spark: SparkSession) -> dict[str, str]:
+    """The settings of the machine's `spark-defaults.conf`, whatever has replaced them since.
+
+    Args:
+        spark: A classic session.
+    """
+    root = Jvm(spark).root
+    read = root.org.apache.spark.SparkConf(False)
+    root.org.apache.spark.util.Utils.loadDefaultSparkProperties(read, None)
+    return {str(entry._1()): str(entry._2()) for entry in read.getAll()}
+
+
 @contextmanager
 def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
     """Give a session another setting while the block runs.
@@ -110,10 +166,7 @@ def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, before)
+        set_or_unset(spark, key, before)
 
 
 @contextmanager

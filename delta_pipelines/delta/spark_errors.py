@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from delta_pipelines.delta.driver_jvm import jvm_exit
 from delta_pipelines.delta.jvm import JavaObject
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.redaction import Redaction
+from delta_pipelines.waiting import Wait
 
 SPARK_FAILURES = (PySparkException, Py4JError)
 """What Spark, Delta or py4j raises. PySpark gives the JVM's best-known exceptions its own classes
@@ -70,6 +72,7 @@ _WRAPPERS = re.compile(
     r"TASK_WRITE_FAILED|FAILED_EXECUTE_UDF|Job aborted|Task failed|^Exception thrown in"
 )
 _TRACE = re.compile(r"(?:at [\w.$]+\(|== SQL|JVM stacktrace)")
+_EXIT_SECONDS = 1.0
 _LONGEST = 2000
 """Characters of a message: some list whole schemas."""
 _PYTHON_ERROR = re.compile(
@@ -125,6 +128,30 @@ def explained(dataset: str) -> Iterator[None]:
         raise explain(exc, dataset) from exc
 
 
+def explain_crash(exc: BaseException, dataset: str) -> DatasetError | None:
+    """What to tell of a failure whose cause is that the JVM has ended, None for another one.
+
+    Args:
+        exc: What was raised, or told, after it.
+        dataset: Declared or qualified name of the dataset.
+    """
+    if not any(isinstance(each, Py4JNetworkError | ConnectionError) for each in _chain(exc)):
+        return None
+    # Its sockets are closed a moment before the process can be seen to have ended.
+    wait = Wait(_EXIT_SECONDS, quiet=_EXIT_SECONDS, every=_EXIT_SECONDS, pauses=(0.02, 0.2))
+    while (how := jvm_exit()) is None and not wait.is_over:
+        wait.pause()
+    if how is None:
+        return None
+    error = DatasetError(
+        f"Spark's JVM ended while it worked: {how}. Running it again can help.",
+        dataset=dataset,
+        transient=True,
+    )
+    error.__cause__ = exc
+    return error
+
+
 def conflict_class(exc: BaseException) -> str | None:
     """The simple class name of Delta's concurrent-modification error, or None for another error."""
     for name, _ in _causes(exc):
@@ -149,6 +176,15 @@ def is_not_there(exc: BaseException) -> bool:
         or ((found := _PREFIX.match(message)) is not None and found["condition"] in _NOT_THERE)
         for name, message in _causes(exc)
     )
+
+
+def _chain(exc: BaseException) -> Iterator[BaseException]:
+    told: BaseException | None = exc
+    for _ in range(20):
+        if told is None:
+            return
+        yield told
+        told = told.__cause__ or told.__context__
 
 
 def _java(exc: BaseException) -> JavaObject | None:

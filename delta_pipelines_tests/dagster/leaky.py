@@ -99,10 +99,10 @@ def main():
 
     from delta_pipelines.cli import main as command
     from delta_pipelines.session import get_session
-    from delta_pipelines_tests.conftest import SPARK_SETTINGS
+    from delta_pipelines_tests.conftest import PROCESS_SETTINGS
 
     warehouse = sys.argv[sys.argv.index("--warehouse") + 1]
-    get_session(warehouse, config={**SPARK_SETTINGS, **settings(os.environ["LEAKY_MARKER"])})
+    get_session(warehouse, config={**PROCESS_SETTINGS, **settings(os.environ["LEAKY_MARKER"])})
     command()
 
 

@@ -15,7 +15,7 @@ import dagster as dg
 
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
 from delta_pipelines.pipeline import Pipeline
-from delta_pipelines_tests.conftest import SPARK_SETTINGS
+from delta_pipelines_tests.conftest import PROCESS_SETTINGS
 
 SLEEP = "java_method('java.lang.Thread', 'sleep', 1000L)"
 
@@ -72,7 +72,7 @@ def _watch(tracker):
             time.sleep(0.1)
 
 
-lake = DeltaPipelineResource(warehouse=dg.EnvVar("TEST_WAREHOUSE"), spark_config=SPARK_SETTINGS)
+lake = DeltaPipelineResource(warehouse=dg.EnvVar("TEST_WAREHOUSE"), spark_config=PROCESS_SETTINGS)
 defs = dg.Definitions.merge(
     build_pipeline_definitions(
         small, spark=lake, refresh_cron="* * * * *", full_refresh_cron="* * * * *"

@@ -3,9 +3,12 @@
 import dagster as dg
 import pytest
 
-from delta_pipelines.dagster import build_pipeline_definitions
+from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
+from delta_pipelines.errors import SessionError
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines_tests.dagster.running import materialize
+
+ANYWHERE = DeltaPipelineResource(warehouse="warehouse")
 
 
 @pytest.fixture
@@ -37,7 +40,7 @@ def evaluations(outcome):
 
 
 def test_every_expectation_is_a_check_that_says_what_it_means(watched):
-    definitions = build_pipeline_definitions(watched, spark=None)
+    definitions = build_pipeline_definitions(watched, spark=ANYWHERE)
     (assets,) = definitions.assets
     specs = {spec.name: spec for spec in assets.check_specs}
     assert list(specs) == ["plausible_amount", "plausible_amount_2", "has_a_key", "no_refunds"]
@@ -171,7 +174,7 @@ def test_names_of_checks_meet_no_other_name_of_the_assets():
         def rows(spark):
             return spark.range(3)
 
-    (assets,) = build_pipeline_definitions(crowded, spark=None).assets
+    (assets,) = build_pipeline_definitions(crowded, spark=ANYWHERE).assets
     names = {(spec.asset_key.path[-1], spec.name) for spec in assets.check_specs}
     assert len(names) == 6
     assert ("orders_valid", "valid") in names
@@ -179,15 +182,23 @@ def test_names_of_checks_meet_no_other_name_of_the_assets():
     assert len({*outputs, "orders", "orders_valid", "orders_items"}) == 9
 
 
-def test_checks_alone_say_how_they_are_evaluated(watched, lake, instance):
-    (assets,) = build_pipeline_definitions(watched, spark=lake).assets
+class Unreachable(DeltaPipelineResource):
+    @property
+    def spark_session(self):
+        raise SessionError("nobody needs a session")
+
+
+def test_checks_alone_say_how_they_are_evaluated_and_start_no_spark(watched, instance):
+    nowhere = Unreachable()
+    (assets,) = build_pipeline_definitions(watched, spark=nowhere).assets
     result = dg.materialize(
         [assets],
         selection=dg.AssetSelection.checks_for_assets(assets),
-        resources={"delta": lake},
+        resources={"delta": nowhere},
         instance=instance,
         raise_on_error=False,
     )
+    assert result.success
     assert not result.get_asset_check_evaluations()
     messages = [record.user_message for record in instance.all_logs(result.run_id)]
     assert any("materialize the asset to evaluate" in message for message in messages)

@@ -68,6 +68,18 @@ def test_nothing_that_dagster_stores_of_a_run_holds_a_credential(
     record_property("proved", f"secrets in Dagster: {len(stored)} events, 0 leaks")
 
 
+def test_nothing_that_dagster_stores_of_a_plan_holds_a_credential(
+    secretive, schema, lake, instance
+):
+    definitions = build_pipeline_definitions(leaky_pipeline(MARKER, schema), spark=lake)
+    job = definitions.resolve_job_def("leaky_plan")
+    result = job.execute_in_process(instance=instance, raise_on_error=False)
+    stored = [serialize_value(record) for record in instance.all_logs(result.run_id)]
+    (failed,) = result.get_step_failure_events()
+    assert "raises_setting" in failed.step_failure_data.user_failure_data.description
+    assert leaks(*stored) == []
+
+
 def test_plans_results_and_errors_hold_no_credential(secretive, schema):
     pipeline = leaky_pipeline(MARKER, schema)
     plan = pipeline.plan(secretive)

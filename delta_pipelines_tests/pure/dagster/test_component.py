@@ -61,6 +61,9 @@ def test_yaml_makes_what_the_function_makes(monkeypatch):
             "observe_sources": False,
             "refresh_on_source_change": ["landing.rates"],
             "pool": "lake",
+            "automation_on": True,
+            "tags": {"team": "lake", "dagster/priority": 5, "dagster-k8s/config": {"a": {}}},
+            "op_tags": {"kind": "spark"},
         }
     )
     resource = definitions.resources["delta"]
@@ -73,11 +76,26 @@ def test_yaml_makes_what_the_function_makes(monkeypatch):
         "sales_full_refresh_schedule": ("0 3 * * 0", "Europe/Paris"),
         "sales_maintenance_schedule": ("0 2 * * *", "Europe/Paris"),
     }
-    assert [sensor.name for sensor in definitions.sensors] == ["sales_source_sensor"]
+    (sensor,) = definitions.sensors
+    assert (sensor.name, sensor.default_status.value) == ("sales_source_sensor", "RUNNING")
+    assert {schedule.default_status.value for schedule in definitions.schedules} == {"RUNNING"}
+    tags = {"team": "lake", "dagster/priority": "5", "dagster-k8s/config": '{"a": {}}'}
+    for job in ("refresh", "full_refresh", "maintenance", "plan"):
+        assert tags.items() <= definitions.resolve_job_def(f"sales_{job}").run_tags.items()
     graph = definitions.resolve_asset_graph()
     assert not graph.get(dg.AssetKey(["landing", "rates"])).is_observable
     assert graph.get(dg.AssetKey(["sales", "orders"])).is_materializable
     assert graph.get(dg.AssetKey(["sales", "orders"])).pools == {"lake"}
+
+
+@pytest.mark.parametrize("variable", [dg.EnvVar("PORT_OF_TEST"), {"env": "PORT_OF_TEST"}])
+def test_a_variable_in_the_settings_is_its_value_and_not_its_name(monkeypatch, variable):
+    monkeypatch.setenv("PORT_OF_TEST", "4051")
+    component = DeltaPipelineComponent(
+        f"{MODULE}:sales", warehouse="w", spark_config={"spark": {"ui.port": variable}}
+    )
+    definitions = component.build_defs(None)
+    assert definitions.resources["delta"].flat_config == {"spark.ui.port": "4051"}
 
 
 def test_the_yaml_of_the_docs_loads(monkeypatch):

@@ -24,7 +24,12 @@ def test_the_config_may_name_tables_fully_refreshed(definitions):
     assert dg.validate_run_config(job, config(full_refresh=["totals", "orders"]))
     assert dg.validate_run_config(job, config(full_refresh_all=True, force=True))
     defaults = dg.validate_run_config(job, {})["ops"]["sales"]["config"]
-    assert defaults == {"full_refresh": [], "full_refresh_all": False, "force": False}
+    assert defaults == {
+        "full_refresh": [],
+        "full_refresh_all": False,
+        "force": False,
+        "strict": False,
+    }
 
 
 @pytest.mark.parametrize(
@@ -116,14 +121,15 @@ def test_requests_of_split_steps_are_united():
         "ops": {
             "sales": {"config": {"full_refresh": ["a"]}},
             "sales_2": {"config": {"full_refresh": ["b"], "full_refresh_all": True}},
+            "sales_3": {"config": {"strict": True}},
             "sales_report": {"config": {"force": True}},
             "bare": {},
         }
     }
     request = RefreshRequest()
-    for block in step_configs(run_config, ["sales", "sales_2", "bare", "absent"]):
+    for block in step_configs(run_config, ["sales", "sales_2", "sales_3", "bare", "absent"]):
         request |= read_request(block)
-    assert request == RefreshRequest(frozenset({"a", "b"}), True, False)
+    assert request == RefreshRequest(frozenset({"a", "b"}), True, False, strict=True)
 
 
 def test_a_run_without_op_config_asks_for_nothing():

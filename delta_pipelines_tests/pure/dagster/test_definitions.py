@@ -11,7 +11,6 @@ from delta_pipelines.dagster import (
     build_source_observations,
     delta_pipeline_assets,
 )
-from delta_pipelines.dagster.resource import flat_settings
 from delta_pipelines.errors import DeclarationError, SessionError
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines_tests.dagster.sample import sales_pipeline
@@ -68,6 +67,21 @@ def test_schedules_exist_on_demand_and_start_stopped():
     assert {s.cron_schedule for s in schedules.values()} == {"0 * * * *", "0 3 * * 0"}
     assert {s.default_status for s in schedules.values()} == {dg.DefaultScheduleStatus.STOPPED}
     assert {s.execution_timezone for s in schedules.values()} == {"Europe/Paris"}
+
+
+def test_all_automation_can_start_on():
+    every = {"refresh_cron": "0 * * * *", "maintenance_cron": "0 2 * * *"}
+    definitions = build(automation_on=True, refresh_on_source_change=True, **every)
+    assert [s.default_status.value for s in definitions.schedules] == ["RUNNING", "RUNNING"]
+    assert [s.default_status.value for s in definitions.sensors] == ["RUNNING"]
+
+
+def test_jobs_and_the_op_have_the_tags_that_they_are_given():
+    tags = {"dagster-k8s/config": '{"pod_spec_config": {}}', "team": "lake"}
+    definitions = build(tags=tags, op_tags={"kind": "spark"})
+    for job in ("refresh", "full_refresh", "maintenance", "plan"):
+        assert tags.items() <= definitions.resolve_job_def(f"sales_{job}").run_tags.items()
+    assert definitions.assets[0].op.tags == {"kind": "spark"}
 
 
 def test_the_full_refresh_schedule_launches_a_full_refresh():
@@ -208,13 +222,12 @@ def test_a_resource_without_a_place_says_what_to_write():
     [({}, 600.0), ({"lock_timeout": 5}, 5.0), ({"lock_timeout": None}, None)],
 )
 def test_how_long_a_run_waits_for_the_embedded_catalog_can_be_said(monkeypatch, given, waits):
-    asked = []
-    monkeypatch.setattr(
-        "delta_pipelines.dagster.resource.get_session",
-        lambda warehouse, **options: asked.append((warehouse, options["lock_timeout"])),
-    )
-    _ = DeltaPipelineResource(warehouse="/lake", **given).spark_session
-    assert asked == [("/lake", waits)]
+    def asked(warehouse, **options):
+        raise SessionError(f"{warehouse}, {options['lock_timeout']}")
+
+    monkeypatch.setattr("delta_pipelines.dagster.resource.get_session", asked)
+    with pytest.raises(SessionError, match=f"^/lake, {waits}$"):
+        _ = DeltaPipelineResource(warehouse="/lake", **given).spark_session
 
 
 def test_it_waits_no_negative_time_for_the_catalog():
@@ -234,15 +247,6 @@ def test_it_is_a_lazy_pyspark_resource_and_takes_another():
     resource = DeltaPipelineResource(pyspark=mine)
     assert isinstance(resource, LazyPySparkResource)
     assert resource.pyspark is mine
-
-
-def test_settings_are_flattened_as_spark_writes_them():
-    nested = {"spark": {"ui": {"enabled": False}, "sql.shuffle.partitions": 2}, "a.b": "c"}
-    assert flat_settings(nested) == {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "a.b": "c",
-    }
 
 
 def test_a_pipeline_run_outside_its_decorator_says_so():

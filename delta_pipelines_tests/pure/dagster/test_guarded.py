@@ -13,10 +13,16 @@ from delta_pipelines.planning import lineage, tracing
 SECRET = "kanari5e7-guarded"
 
 
+class Session:
+    """What is only held."""
+
+
 class Resource:
     def __init__(self):
         self.flat_config = {"spark.acme.password": SECRET}
-        self.spark_session = None
+
+    def session_in_turn(self):
+        return Session()
 
 
 @pytest.fixture

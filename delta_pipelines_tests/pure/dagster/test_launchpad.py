@@ -47,7 +47,14 @@ def test_the_launchpad_is_filled_with_the_op_config_and_nothing_else(workspace):
     answer = ask(workspace, DEFAULTS)
     assert yaml.safe_load(answer["rootDefaultYaml"]) == {
         "ops": {
-            "small": {"config": {"full_refresh": [], "full_refresh_all": False, "force": False}}
+            "small": {
+                "config": {
+                    "full_refresh": [],
+                    "full_refresh_all": False,
+                    "force": False,
+                    "strict": False,
+                }
+            }
         }
     }
 

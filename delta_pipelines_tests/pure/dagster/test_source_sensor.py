@@ -6,7 +6,11 @@ import os
 import dagster as dg
 import pytest
 
-from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
+from delta_pipelines.dagster import (
+    DeltaPipelineResource,
+    build_pipeline_definitions,
+    build_source_sensor,
+)
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines_tests.dagster.sample import sales_pipeline
@@ -104,10 +108,18 @@ def test_it_is_off_by_default_and_needs_a_source():
         sales(), spark=lake, refresh_on_source_change=True
     ).sensors
     assert sensor.default_status is dg.DefaultSensorStatus.STOPPED
+    refresh = dg.define_asset_job("refresh")
+    own = build_source_sensor(sales(), refresh, warehouse="w", on=True, minimum_interval_seconds=9)
+    assert own.default_status is dg.DefaultSensorStatus.RUNNING
+    assert (own.job_name, own.minimum_interval_seconds) == ("refresh", 9)
     alone = Pipeline("alone", schema="s")
     alone.materialized_view("t", "SELECT 1 AS n")
-    with pytest.raises(DeclarationError, match="declares no source"):
+    with pytest.raises(DeclarationError, match=r"^refresh_on_source_change: .*declares no source"):
         build_pipeline_definitions(alone, spark=lake, refresh_on_source_change=True)
+    with pytest.raises(DeclarationError, match=r"^sources: .* or none was named"):
+        build_source_sensor(sales(), refresh, warehouse="w", sources=[])
+    with pytest.raises(DeclarationError, match=r"^sources: 'landing.stok' is not"):
+        build_source_sensor(sales(), refresh, warehouse="w", sources=["landing.stok"])
 
 
 def test_a_moved_source_refreshes_what_lies_downstream_of_it_and_nothing_else(tick, tmp_path):
@@ -194,6 +206,74 @@ def test_a_remote_source_moves_with_the_data_version_that_dagster_knows(tick, in
     assert observed("id:0") == []
     assert observed("id:1") == [["converted", "rated"]]
     assert observed("id:2", dg.AssetMaterialization) == [["converted", "rated"]]
+
+
+def maintained(instance, name, times=1):
+    """Report what a maintenance run reports, which tells neither a version nor a place."""
+    for _ in range(times):
+        instance.report_runless_asset_event(
+            dg.AssetObservation(
+                dg.AssetKey(["landing", name]), metadata={"delta_pipelines/maintenance": "done"}
+            )
+        )
+
+
+@pytest.mark.parametrize("times", [1, 45])
+def test_maintenance_between_two_materializations_loses_no_refresh(tick, instance, times):
+    def refreshed(version):
+        instance.report_runless_asset_event(
+            dg.AssetMaterialization(
+                dg.AssetKey(["landing", "rates"]),
+                metadata={"dagster/uri": "s3://lake/rates"},
+                tags={"dagster/data_version": version},
+            )
+        )
+
+    refreshed("id:1")
+    assert selected(tick()) == [["converted", "rated"]]
+    maintained(instance, "rates", times)
+    idle = tick()
+    assert not idle.run_requests
+    assert "landing.rates" not in idle.skip_message
+    refreshed("id:2")
+    maintained(instance, "rates", times)
+    assert selected(tick()) == [["converted", "rated"]]
+    maintained(instance, "rates", times)
+    assert not tick().run_requests
+
+
+def test_a_place_that_is_known_stays_known_after_maintenance(tick, tmp_path, instance):
+    elsewhere = tmp_path / "lake of others" / "rates"
+    commit(elsewhere, 0)
+    uri = {"dagster/uri": f"file:{elsewhere}"}
+    key = dg.AssetKey(["landing", "rates"])
+    instance.report_runless_asset_event(dg.AssetObservation(key, metadata=uri))
+    assert selected(tick()) == [["converted", "rated"]]
+    maintained(instance, "rates")
+    assert not tick().run_requests
+    commit(elsewhere, 1)
+    assert selected(tick()) == [["converted", "rated"]]
+
+
+def test_a_tick_reads_no_more_than_a_bounded_history(tick, instance, monkeypatch):
+    read = []
+    fetch = dg.DagsterInstance.fetch_observations
+
+    def counted(self, *arguments):
+        read.append(arguments)
+        return fetch(self, *arguments)
+
+    monkeypatch.setattr(dg.DagsterInstance, "fetch_observations", counted)
+    monkeypatch.setattr("delta_pipelines.dagster.source_position._MOST_RECORDS", 25)
+    maintained(instance, "rates", 60)
+    assert "Observe landing.rates, landing.stock once" in tick().skip_message
+    assert len([asked for asked in read if asked[0].path == ["landing", "rates"]]) == 2
+
+
+def test_a_warehouse_that_is_said_at_launch_is_looked_for_by_its_default(tmp_path, instance):
+    lake = DeltaPipelineResource.configure_at_launch(warehouse=str(tmp_path))
+    commit(tmp_path / "landing.db" / "stock", 0)
+    assert selected(ticking(instance, lake)()) == [["stocked"]]
 
 
 def test_a_cursor_that_cannot_be_read_counts_as_none(tmp_path):
