@@ -1,24 +1,19 @@
 """The `delta-pipelines` command: validate, plan, run and look at the history, without Dagster."""
 
-import importlib
-import importlib.util
+import io
 import json
 import logging
-import os
 import sys
-import traceback
-import uuid
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 from rich.table import Table
 
-from delta_pipelines.errors import PipelineError
+from delta_pipelines.errors import DatasetError, PipelineError
 from delta_pipelines.pipeline import Pipeline
-from delta_pipelines.redaction import Redaction
 from delta_pipelines.terminal.console import console_on
+from delta_pipelines.terminal.credentials import Credentials
 from delta_pipelines.terminal.options import (
     SessionOptions,
     force_option,
@@ -28,8 +23,9 @@ from delta_pipelines.terminal.options import (
     refresh_option,
     reset_checkpoint_option,
     session_options,
+    strict_option,
 )
-from delta_pipelines.worker_imports import let_workers_import
+from delta_pipelines.terminal.target import load_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,14 +39,16 @@ target_argument = click.argument("target")
 @click.group()
 @click.option("-v", "--verbose", is_flag=True, help="Show the engine's log lines.")
 @click.version_option(package_name="delta-pipelines")
-def cli(verbose: bool) -> None:
+@click.pass_context
+def cli(context: click.Context, verbose: bool) -> None:
     """Run delta_pipelines without Dagster.
 
     TARGET is a pipeline: `package.module:variable` or `path/to/file.py:variable`.
     """
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING)
+    known = context.ensure_object(Credentials)
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(_WithoutCredentials())
+        handler.setFormatter(_WithoutCredentials(known))
 
 
 @cli.command()
@@ -76,6 +74,7 @@ def validate(target: str) -> None:
 @full_refresh_all_option
 @reset_checkpoint_option
 @force_option
+@strict_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(
     target: str,
@@ -85,12 +84,18 @@ def plan(
     full_refresh_all: bool,
     reset_checkpoints: tuple[str, ...],
     force: bool,
+    strict: bool,
     as_json: bool,
 ) -> None:
-    """Show what a run would do; changes nothing. Exits with 1 when something cannot be planned."""
-    from delta_pipelines.terminal.plans import plan_text
+    """Show what a run would do; changes nothing. Exits with 1 when something cannot be planned.
 
-    made = load_pipeline(target).plan(
+    Where no warehouse is yet, an empty one is made.
+    """
+    from delta_pipelines.terminal.plans import plan_text, strict_refusal
+
+    pipeline = load_pipeline(target)
+    check_names(pipeline, refresh, full_refresh, reset_checkpoints)
+    made = pipeline.plan(
         session(place),
         refresh=refresh or None,
         full_refresh=full_refresh,
@@ -103,6 +108,8 @@ def plan(
     else:
         console.print(plan_text(made), end="", soft_wrap=True)
     if made.errors:
+        if strict:
+            errors.print(strict_refusal(made), style="red")
         sys.exit(1)
 
 
@@ -114,6 +121,7 @@ def plan(
 @full_refresh_all_option
 @reset_checkpoint_option
 @force_option
+@strict_option
 @lease_timeout_option
 def run(
     target: str,
@@ -123,13 +131,16 @@ def run(
     full_refresh_all: bool,
     reset_checkpoints: tuple[str, ...],
     force: bool,
+    strict: bool,
     lease_timeout: float,
 ) -> None:
     """Plan and run, with live progress. Exits with 1 when a dataset failed or was skipped."""
     from delta_pipelines.terminal.run import run_in_terminal
 
+    pipeline = load_pipeline(target)
+    check_names(pipeline, refresh, full_refresh, reset_checkpoints)
     well = run_in_terminal(
-        load_pipeline(target),
+        pipeline,
         session(place),
         console,
         refresh=refresh or None,
@@ -137,6 +148,7 @@ def run(
         full_refresh_all=full_refresh_all,
         reset_checkpoints=reset_checkpoints,
         force=force,
+        strict=strict,
         lease_timeout=lease_timeout,
     )
     if not well:
@@ -152,8 +164,16 @@ def history(target: str, dataset: str, place: SessionOptions, limit: int) -> Non
     """Show a table's last commits: what they did, how many rows, which run."""
     from delta_pipelines.terminal.history import history_table
 
-    found = load_pipeline(target).graph().find(dataset)
-    console.print(history_table(session(place), found.identifier, limit))
+    graph = load_pipeline(target).graph()
+    found = graph.find(dataset)
+    if found.kind == "view":
+        read = ", ".join(str(dataset) for dataset in graph.flow(found.identifier).inputs.values())
+        raise DatasetError(
+            "a view has no commits of its own" + (f"; it reads {read}." if read else "."),
+            dataset=found.name,
+        )
+    spark = session(place.of_an_existing_warehouse())
+    console.print(history_table(spark, found.identifier, limit))
 
 
 @cli.command()
@@ -161,8 +181,13 @@ def history(target: str, dataset: str, place: SessionOptions, limit: int) -> Non
 @session_options
 @click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only these tables.")
 @lease_timeout_option
+@click.pass_obj
 def maintain(
-    target: str, place: SessionOptions, datasets: tuple[str, ...], lease_timeout: float
+    known: Credentials,
+    target: str,
+    place: SessionOptions,
+    datasets: tuple[str, ...],
+    lease_timeout: float,
 ) -> None:
     """Compact tables and delete old files (OPTIMIZE, VACUUM). Exits with 1 when a table failed.
 
@@ -174,13 +199,14 @@ def maintain(
 
     pipeline = load_pipeline(target)
     tables = tables_to_maintain(pipeline.graph(), datasets or None)
-    maintenance = Maintenance(session(place), pipeline.name, tables, lease_timeout=lease_timeout)
-    known = Redaction.of(os.environ)
+    spark = session(place.of_an_existing_warehouse())
+    maintenance = Maintenance(spark, pipeline.name, tables, lease_timeout=lease_timeout)
     well = True
-    for told in maintenance.results():
-        style = "red" if told.status == "failed" else None
-        console.print(known.text(str(told)), style=style, markup=False, soft_wrap=True)
-        well = well and told.status != "failed"
+    for result in maintenance.results():
+        style = "red" if result.status == "failed" else None
+        told = known.redaction.text(str(result))
+        console.print(told, style=style, markup=False, soft_wrap=True)
+        well = well and result.status != "failed"
     if not well:
         sys.exit(1)
 
@@ -199,120 +225,81 @@ def warm_up() -> None:
     console.print(f"{path} ({path.stat().st_size / 2**20:.0f} MiB)", soft_wrap=True)
 
 
-def load_pipeline(target: str) -> Pipeline:
-    """Import the pipeline that a TARGET names.
-
-    Args:
-        target: `package.module:variable` or `path/to/file.py:variable`.
-
-    Raises:
-        click.BadParameter: There is no such module, file or pipeline.
-    """
-    where, _, variable = target.rpartition(":")
-    if not where:
-        raise click.BadParameter(f"{target!r} is not of the form module:variable.")
-    path = _file(where) if where.endswith(".py") else None
-    if path is None and not all(part.isidentifier() for part in where.split(".")):
-        raise click.BadParameter(f"{where!r} is neither a module nor a file that ends in .py.")
-    folder, name = (path.parent, path.stem) if path is not None else (Path.cwd(), where)
-    sys.path.insert(0, str(folder))
-    importable = let_workers_import(folder)  # before the module, which may start Spark itself
-    try:
-        if path is not None and "." in name:
-            module = _loaded(path)
-        else:
-            module = importlib.import_module(name)
-            if path is not None and Path(getattr(module, "__file__", None) or "").resolve() != path:
-                module = _loaded(path)
-            elif path is not None and not importable:
-                _send_whole(module)
-    except ModuleNotFoundError as error:
-        raise _not_imported(f"cannot import {where}: {error}.") from error
-    except PipelineError:
-        raise
-    except Exception as error:
-        raise _not_imported(f"{where} {_failed(error)}") from error
-    pipeline = getattr(module, variable, None)
-    if not isinstance(pipeline, Pipeline):
-        named = [name for name, value in vars(module).items() if isinstance(value, Pipeline)]
-        hint = f" It has: {', '.join(named)}." if named else ""
-        raise click.BadParameter(f"{where} has no pipeline {variable!r}.{hint}")
-    return pipeline
-
-
-def _not_imported(told: str) -> click.BadParameter:
-    # The module may have loaded credentials into the environment before it failed.
-    return click.BadParameter(Redaction.of(os.environ).text(told))
-
-
-def _failed(error: Exception) -> str:
-    """What a module raised while it was imported, and where, in one line."""
-    if isinstance(error, SyntaxError):
-        place = f"{error.filename}:{error.lineno}"
-        return f"is no Python: {error.msg} ({place})."
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"raised {type(error).__name__}: {error} ({last.filename}:{last.lineno})."
-
-
-def _file(where: str) -> Path:
-    try:
-        path = Path(where).resolve()
-        if path.is_file():
-            return path
-    except (OSError, ValueError):  # no file can have such a name
-        pass
-    raise click.BadParameter(f"there is no file {where!r}.")
-
-
 class _WithoutCredentials(logging.Formatter):
-    def __init__(self) -> None:
+    def __init__(self, known: Credentials | None = None) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
+        self._known = known or Credentials()
 
     def format(self, record: logging.LogRecord) -> str:
-        # Asked anew: the pipeline's module may have loaded credentials into the environment.
-        return Redaction.of(os.environ).text(super().format(record))
+        return self._known.redaction.text(super().format(record))
 
 
-def _loaded(path: Path) -> ModuleType:
-    """A file whose name is another module's (`calendar.py`) or no module's (`my.shop.py`)."""
-    name = f"{path.stem.replace('.', '_')}_{uuid.uuid4().hex}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise click.BadParameter(f"{path} cannot be imported.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module
-    _send_whole(module)
-    spec.loader.exec_module(module)
-    return module
+def check_names(
+    pipeline: Pipeline,
+    refresh: tuple[str, ...],
+    full_refresh: tuple[str, ...],
+    reset_checkpoints: tuple[str, ...],
+) -> None:
+    """Check the declarations, and the names that are selected of them, before Spark starts.
 
+    Raises:
+        UnknownDatasetError: A name matches no dataset; the nearest one is suggested.
+        DeclarationError: The graph has problems, or a name is of something without a checkpoint.
+    """
+    from delta_pipelines.planning.selection import Selection, refresh_set
 
-def _send_whole(module: ModuleType) -> None:
-    """Let functions travel as code, where Spark's workers cannot import their module by name."""
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    # As if all were refreshed: what a full refresh may not touch is logged by the plan itself.
+    names = Selection.of([*refresh, *full_refresh], (), False, reset_checkpoints)
+    refresh_set(pipeline.graph(), names)
 
 
 def session(place: SessionOptions) -> "SparkSession":
-    """The session on a warehouse, with a line that says so while it starts."""
-    from delta_pipelines.session import get_session
+    """The session on a warehouse, with a line that says so while it starts.
 
-    with errors.status(f"starting Spark on {place.warehouse} ..."):
-        return get_session(place.warehouse, catalog=place.catalog, lock_timeout=place.lock_timeout)
+    Raises:
+        SessionError: No warehouse is there, and the command makes none; and as `get_session`.
+    """
+    from delta_pipelines.postgres_catalog import PostgresCatalog
+    from delta_pipelines.session import get_session
+    from delta_pipelines.terminal.warehouses import new_warehouse
+
+    new = new_warehouse(place)
+    if new is not None:
+        told = f"note: {new} is a new warehouse."
+        errors.print(told, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    where = place.warehouse
+    if place.catalog is not None:
+        where += f", with the catalog {PostgresCatalog.of(place.catalog).url}"
+    with errors.status(f"starting Spark on {escape(where)} ..."):
+        return get_session(
+            place.warehouse,
+            catalog=place.catalog,
+            config=place.settings,
+            lock_timeout=place.lock_timeout,
+        )
 
 
 def main() -> None:
     """The console script: one sentence for an expected error, 130 for Ctrl-C."""
+    known = Credentials()
     try:
         # On its own, click answers Ctrl-C with "Aborted!" and 1.
-        cli(standalone_mode=False)
+        cli(standalone_mode=False, obj=known)
     except click.ClickException as error:
-        error.show()
+        # It repeats the words that it does not understand, such as a setting without its `--conf`.
+        shown = io.StringIO()
+        error.show(file=shown)
+        click.echo(known.redaction.text(shown.getvalue()), err=True, nl=False)
         sys.exit(error.exit_code)
     except PipelineError as error:
-        told = Redaction.of(os.environ).text(str(error))
+        told = known.redaction.text(str(error))
         errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
         errors.print("interrupted; tables that were not committed are as before.", style="yellow")
         sys.exit(130)
+    except Exception as error:
+        told_error = known.redaction.anybodys(error)
+        if told_error is error and error.__traceback__ is not None:
+            raise
+        raise told_error from told_error.__cause__

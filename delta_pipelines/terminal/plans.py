@@ -21,3 +21,16 @@ def plan_text(plan: Plan) -> Text:
             style = "dim"
         text.append(f"{line}\n", style=style)
     return text
+
+
+def strict_refusal(plan: Plan) -> str:
+    """Say that a strict run of a plan does nothing; empty when it does what the plan says.
+
+    Args:
+        plan: The plan.
+    """
+    if not plan.errors:
+        return ""
+    count = len(plan.errors)
+    datasets = "1 dataset" if count == 1 else f"{count} datasets"
+    return f"--strict: nothing is run, because {datasets} cannot be planned."

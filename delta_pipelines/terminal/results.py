@@ -44,13 +44,18 @@ def results_table(results: Iterable[DatasetResult]) -> Table:
 
 
 def remarks(results: Iterable[DatasetResult]) -> list[str]:
-    """What the table has no room for, one line each: why a dataset was not refreshed as asked."""
+    """What the table has no room for, one line each.
+
+    Why a dataset was not refreshed as asked, how often it was tried, and which expectations its
+    rows broke.
+    """
     lines = []
     for result in results:
         if result.reset_blocked or result.status in ("skipped", "unchanged"):
             lines.append(f"{result.name}: {result.reason}")
         if result.attempts > 1:
             lines.append(f"{result.name}: took {result.attempts} attempts")
+        lines += [f"{result.name}: {told}." for told in result.expectations if not told.passed]
     return lines
 
 

@@ -11,7 +11,7 @@ from delta_pipelines.flows.lease_record import LEASE_TIMEOUT
 from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.planning.plan import Plan
-from delta_pipelines.terminal.plans import plan_text
+from delta_pipelines.terminal.plans import plan_text, strict_refusal
 from delta_pipelines.terminal.progress import Progress
 from delta_pipelines.terminal.results import remarks, results_table
 
@@ -29,6 +29,7 @@ def run_in_terminal(
     full_refresh_all: bool = False,
     reset_checkpoints: Sequence[str] = (),
     force: bool = False,
+    strict: bool = False,
     lease_timeout: float = LEASE_TIMEOUT,
 ) -> bool:
     """Show the plan, run it with live progress, and show what it did.
@@ -42,10 +43,11 @@ def run_in_terminal(
         full_refresh_all: As for `Pipeline.run`.
         reset_checkpoints: As for `Pipeline.run`.
         force: As for `Pipeline.run`.
+        strict: Run nothing at all when one dataset cannot be planned; the plan shows why.
         lease_timeout: As for `Pipeline.run`.
 
     Returns:
-        True when no dataset failed or was skipped.
+        True when no dataset failed or was skipped, and none kept the others from being run.
     """
     plan = pipeline.plan(
         spark,
@@ -56,6 +58,9 @@ def run_in_terminal(
         force=force,
     )
     console.print(plan_text(plan), soft_wrap=True)
+    if strict and plan.errors:
+        console.print(strict_refusal(plan), style="bold red", soft_wrap=True)
+        return False
     execution = Execution(plan, spark, force=force, lease_timeout=lease_timeout, just_planned=True)
     results = _results(execution.results(), plan, console)
     console.print(results_table(results))

@@ -59,7 +59,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "scratch_package" / "definitions.py").write_text(GOOD, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    for name in ("JAVA_HOME", "DELTA_PIPELINES_WAREHOUSE", "DELTA_PIPELINES_CATALOG"):
+        monkeypatch.delenv(name, raising=False)
     return tmp_path
 
 
@@ -116,6 +117,33 @@ def test_a_wrong_target_is_one_sentence_before_anything_starts(
 
 def test_history_of_an_unknown_dataset_suggests_one_before_spark_starts(folder: Path) -> None:
     result = invoke("history", "scratch_sales.py:sales", "ordres")
+    assert result.exit_code == 1
+    assert "did you mean 'orders'?" in str(result.exception)
+
+
+def test_history_of_a_view_names_what_it_reads(folder: Path) -> None:
+    result = invoke("history", "scratch_sales.py:sales", "big_orders")
+    assert result.exit_code == 1
+    assert "a view has no commits of its own; it reads sales.orders." in str(result.exception)
+
+
+@pytest.mark.parametrize("subcommand", ["plan", "run"])
+@pytest.mark.parametrize("option", ["--refresh", "--full-refresh", "--reset-checkpoint"])
+def test_a_wrong_name_of_a_selection_suggests_one_before_spark_starts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, subcommand: str, option: str
+) -> None:
+    monkeypatch.setattr(command, "session", lambda *_: pytest.fail("Spark starts"))
+    result = invoke(subcommand, "scratch_sales.py:sales", option, "ordres")
+    assert result.exit_code == 1
+    assert "did you mean 'orders'?" in str(result.exception)
+
+
+@pytest.mark.parametrize("subcommand", ["plan", "run"])
+def test_wrong_declarations_are_told_before_spark_starts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, subcommand: str
+) -> None:
+    monkeypatch.setattr(command, "session", lambda *_: pytest.fail("Spark starts"))
+    result = invoke(subcommand, "scratch_bad.py:sales")
     assert result.exit_code == 1
     assert "did you mean 'orders'?" in str(result.exception)
 
@@ -184,7 +212,8 @@ def test_every_command_with_a_session_says_how_long_it_waits_for_the_catalog(
     monkeypatch.setattr("delta_pipelines.session.get_session", busy)
     options = ("--warehouse", "there", "--catalog", "postgresql://u@h/d", *given)
     assert isinstance(invoke(*words, *options).exception, SessionError)
-    assert asked == {"warehouse": "there", "catalog": "postgresql://u@h/d", "lock_timeout": waits}
+    asked_of = {"warehouse": "there", "catalog": "postgresql://u@h/d"}
+    assert asked == {**asked_of, "config": {}, "lock_timeout": waits}
 
 
 @pytest.mark.parametrize("option", ["--lock-timeout", "--lease-timeout"])
@@ -216,6 +245,7 @@ def test_maintenance_waits_for_other_runs_as_long_as_it_is_told(
 ) -> None:
     called = Called()
     session = object()
+    (folder / "warehouse" / "_metastore" / "derby").mkdir(parents=True)
     monkeypatch.setattr("delta_pipelines.session.get_session", lambda *_, **__: session)
     nothing = SimpleNamespace(results=lambda: [])
     monkeypatch.setattr("delta_pipelines.maintenance.run.Maintenance", called.instead(nothing))
@@ -232,6 +262,7 @@ def test_what_to_refresh_can_be_said_in_every_way(subcommand: str) -> None:
     for option in ("--refresh", "--full-refresh", "--full-refresh-all", "--reset-checkpoint"):
         assert f"{option} " in told
     assert "--force" in told
+    assert "--strict" in told
 
 
 def test_help_says_what_a_target_is() -> None:

@@ -4,14 +4,16 @@ import io
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from delta_pipelines.flows.results import DatasetResult
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.quality.results import ExpectationResult
 from delta_pipelines.terminal.console import UNKNOWN_WIDTH, console_on
-from delta_pipelines.terminal.results import results_table
+from delta_pipelines.terminal.results import remarks, results_table
 
 LONG = "orders_of_every_customer_of_all_countries_by_day_and_by_channel_and_by_currency"
 
@@ -55,6 +57,14 @@ def test_a_log_keeps_names_statuses_and_counts(
         assert part in told
     assert "1234.5" in told
     assert "…" not in told
+
+
+def test_broken_expectations_are_told() -> None:
+    kept = ExpectationResult("has a code", "icao IS NOT NULL", "drop", rows=9, broken=0)
+    told = replace(result(), name="flights", expectations=(kept, replace(kept, broken=2)))
+    assert remarks([told]) == [
+        "flights: 2 of 9 rows break 'has a code' (icao IS NOT NULL), and were left out."
+    ]
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
