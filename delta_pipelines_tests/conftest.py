@@ -50,6 +50,11 @@ SPARK_SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
 }
 """Tiny data runs about twice as fast without code generation and with few partitions."""
+PROCESS_SETTINGS = {
+    **SPARK_SETTINGS,
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+"""For a process of its own, which lives for seconds: there the second compiler earns nothing."""
 
 _numbers = itertools.count(1)
 
@@ -88,8 +93,14 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark_settings() -> dict[str, str]:
-    """Settings of the suite's session, for tests that start Spark in a process of their own."""
+    """Settings of the suite's session, for what is to share it."""
     return dict(SPARK_SETTINGS)
+
+
+@pytest.fixture(scope="session")
+def process_settings() -> dict[str, str]:
+    """Settings for tests that start Spark in a process of their own."""
+    return dict(PROCESS_SETTINGS)
 
 
 @pytest.fixture(scope="session")

@@ -267,7 +267,8 @@ class Walker:
                 bad.add(name)
                 assert isinstance(ended.error, dp.PipelineError), told
                 assert " at " in str(ended.error), told
-                self.world.held[name] = self._reached(name, outcomes, before, now, told)
+                reached = self._reached(name, outcomes, before, now, told)
+                self.world.held[name] = self.world.failed(name, reached)
                 self.counted["failed"] += 1
                 continue
             final, first = outcomes[-1], outcomes[0]
@@ -279,7 +280,7 @@ class Walker:
             if name in KEPT and not same and first is not None and not final.fresh:
                 changed = first.content() != final.content() or name in asked.full
                 # Every micro-batch is a commit that tells its number.
-                changed = changed or first.position != final.position
+                changed = changed or first.least != final.position
                 assert changed, f"{told}: a commit that changed nothing"
             self.world.held[name] = final
             self.counted[ended.status] += 1
@@ -287,19 +288,22 @@ class Walker:
     def _reached(
         self, name: str, outcomes: Sequence[Any], before: Seen | None, now: Seen | None, told: str
     ) -> Any:
-        """The one of the states that a failed refresh ended in; anything else is an error."""
+        """The last of the states that a failed refresh may have ended in; there has to be one."""
         shown = content(now) if now else None
         fresh = ids(before) != ids(now)
-        for outcome in reversed(outcomes):
-            there = outcome.content() if outcome else None
-            if there != shown:
-                continue
-            if outcome is None or name not in STREAMS or (outcome is outcomes[0] and not fresh):
-                return outcome
-            if outcome is not outcomes[0] and outcome.fresh == fresh:
-                return outcome
+
+        def is_reached(outcome: Any) -> bool:
+            if (outcome.content() if outcome else None) != shown:
+                return False
+            if outcome is None or name not in STREAMS:
+                return True
+            return not fresh if outcome is outcomes[0] else bool(outcome.fresh == fresh)
+
+        reached = [outcome for outcome in outcomes if is_reached(outcome)]
         states = [outcome.content() if outcome else None for outcome in outcomes]
-        raise AssertionError(f"{told}: {shown} (fresh: {fresh}) is none of {states}")
+        assert reached, f"{told}: {shown} (fresh: {fresh}) is none of {states}"
+        last = reached[-1]
+        return last and replace(last, least=min(one.least for one in reached if one))
 
     def _look(self, name: str) -> Seen | None:
         """As a user sees it, or as the next run will find a table that is not registered yet."""

@@ -28,6 +28,10 @@ class Held:
         about: Comment, and whether a reset is allowed.
         position: How many rows of the landing table its stream has read.
         fresh: True when the checkpoint is another one than before the run.
+        planned: How far the batches may reach that failed runs have planned. Spark repeats the one
+            that did not end before it reads what has landed since.
+        least: How many rows it has read at least: after a failure that can be hidden, since to read
+            rows again may change nothing.
     """
 
     columns: Columns
@@ -35,6 +39,8 @@ class Held:
     about: tuple[str, str] = ("", "")
     position: int = 0
     fresh: bool = False
+    planned: tuple[int, ...] = ()
+    least: int = 0
 
     def content(self) -> tuple[Columns, list[str], tuple[str, str]]:
         """What can be compared with a real table."""
@@ -108,14 +114,32 @@ class World:
             columns = widened(old.columns, landing.columns)
             position = 0 if reset else old.position
             begun = replace(
-                old, columns=columns, about=declared.about, position=position, fresh=reset
+                old,
+                columns=columns,
+                about=declared.about,
+                position=position,
+                fresh=reset,
+                planned=() if reset else old.planned,
+                least=0 if reset else old.least,
             )
-        pending = landing.rows[begun.position :]
+        ends = {end for end in begun.planned if begun.position < end < len(landing.rows)}
+        reached = [self._read(name, begun, end) for end in (*sorted(ends), len(landing.rows))]
+        return [old, begun, *reached]
+
+    def _read(self, name: str, held: Held, end: int) -> Held:
+        """A stream's table once it has read the landing table up to a row."""
+        batch = self.landing.rows[held.position : end]
         if name == "events":
-            rows = (*begun.rows, *pending)
+            rows = (*held.rows, *batch)
         else:
-            rows = merged(begun.rows, newest(pending, KEYS[name]), KEYS[name])
-        return [old, begun, replace(begun, rows=rows, position=len(landing.rows))]
+            rows = merged(held.rows, newest(batch, KEYS[name]), KEYS[name])
+        return replace(held, rows=rows, position=end, least=end)
+
+    def failed(self, name: str, held: Held | None) -> Held | None:
+        """A table that a failed run has left so; its stream may have planned a batch."""
+        if held is None or name not in STREAMS:
+            return held
+        return replace(held, planned=(*held.planned, len(self.landing.rows)))
 
 
 def order(row: Row) -> int:

@@ -6,7 +6,7 @@ from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 from delta_pipelines.dagster.metadata import materialization_metadata
 from delta_pipelines.errors import DatasetError, DeclarationError, PipelineError
 from delta_pipelines_tests.hostile import NAMES, STORABLE
-from delta_pipelines_tests.pipelines import run, scratch, seen
+from delta_pipelines_tests.pipelines import run, scratch, seen, tables_of
 
 CHUNK = 4
 
@@ -202,5 +202,4 @@ def test_a_hostile_expression_is_an_expression_and_never_a_statement(
         f"hostile expressions: {len(given)} cases, {len(given) - len(expressions)} refused when "
         f"declared, {len(kept)} run, the others name the dataset and leave no table",
     )
-    made = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {schema}").collect()}
-    assert made == {"canary", *(name.lower() for name in kept)}
+    assert set(tables_of(spark, schema)) == {"canary", *(name.lower() for name in kept)}

@@ -56,12 +56,12 @@ print("RESULT " + json.dumps({"jobs": jobs, "results": told}))
 """
 
 
-def test_a_second_process_commits_nothing_and_starts_no_job(tmp_path, spark_settings):
+def test_a_second_process_commits_nothing_and_starts_no_job(tmp_path, process_settings):
     script = tmp_path / "second_process.py"
     script.write_text(PROCESS)
     (tmp_path / "landed").mkdir()
     (tmp_path / "landed" / "a b.csv").write_text("id,v\n1,a\n2,b\n")
-    arguments = [tmp_path / "warehouse", json.dumps(spark_settings), tmp_path / "landed"]
+    arguments = [tmp_path / "warehouse", json.dumps(process_settings), tmp_path / "landed"]
 
     def process(seed: str):
         done = subprocess.run(

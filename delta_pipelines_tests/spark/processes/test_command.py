@@ -10,12 +10,13 @@ from pyspark.sql.functions import udf
 
 import delta_pipelines as dp
 from prices import doubled
+from taxes.rates import RATE, taxed
 
 shop = dp.Pipeline("shop", schema="shop")
 
 
 def price(n):
-    return doubled(n) + 1
+    return taxed(doubled(n)) + RATE
 
 
 @shop.materialized_view
@@ -29,13 +30,17 @@ def countries(spark):
 """
 
 
-def test_a_file_in_a_folder_runs_with_the_files_beside_it_and_without_javas_stacks(
+def test_a_file_in_a_folder_runs_with_the_files_around_it_and_without_javas_stacks(
     tmp_path: Path,
 ) -> None:
     """Also on Spark's workers; a pattern of files makes Spark warn with a stack, of nothing."""
     (tmp_path / "my pipelines").mkdir()
     (tmp_path / "my pipelines" / "shop.py").write_text(SHOP)
     (tmp_path / "my pipelines" / "prices.py").write_text("def doubled(n):\n    return n * 2\n")
+    (tmp_path / "taxes").mkdir()
+    (tmp_path / "taxes" / "rates.py").write_text(
+        "RATE = 1\n\n\ndef taxed(n):\n    return n + RATE\n"
+    )
     (tmp_path / "landing").mkdir()
     (tmp_path / "landing" / "a.csv").write_text("GB\nDE\n")
     main = "from delta_pipelines.cli import main; main()"

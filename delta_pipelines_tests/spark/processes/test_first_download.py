@@ -5,8 +5,8 @@ from pathlib import Path
 from delta_pipelines_tests.workers import Worker
 
 
-def test_two_first_starts_at_once_both_get_their_jars(tmp_path: Path, spark_settings):
-    settings = {**spark_settings, "spark.jars.ivy": str(tmp_path / "ivy")}
+def test_two_first_starts_at_once_both_get_their_jars(tmp_path: Path, process_settings):
+    settings = {**process_settings, "spark.jars.ivy": str(tmp_path / "ivy")}
     names = ("first", "second")
     workers = [Worker(tmp_path / name, "import delta_pipelines as dp", {}) for name in names]
     try:

@@ -24,11 +24,11 @@ from delta_pipelines_tests.killing import Killing
     "turns", [1, pytest.param(20, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
 )
 def test_a_process_killed_at_any_step_leaves_what_a_rerun_makes_whole(
-    tmp_path, spark_settings, turns, record_property
+    tmp_path, process_settings, turns, record_property
 ):
     began = time.monotonic()
     opened = (
-        f"spark = dp.get_session({str(tmp_path / 'warehouse')!r}, config={spark_settings!r})\n"
+        f"spark = dp.get_session({str(tmp_path / 'warehouse')!r}, config={process_settings!r})\n"
         f"killing = Killing(spark, Path({str(tmp_path)!r}))"
     )
     worker = started(tmp_path / "0", opened)

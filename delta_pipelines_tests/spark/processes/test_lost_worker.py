@@ -60,9 +60,9 @@ spark.range(5).selectExpr("id", "-id AS n").write.format("delta").save("t")
 
 
 @pytest.fixture
-def worker(tmp_path, spark_settings):
+def worker(tmp_path, process_settings):
     settings = {
-        **spark_settings,
+        **process_settings,
         "spark.master": "local-cluster[2,1,512]",
         "spark.executor.memory": "512m",
         "spark.databricks.delta.merge.materializeSource.maxAttempts": "2",

@@ -44,7 +44,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def workers(
-    server: PostgresServer, warehouse: Path, spark_settings: dict[str, str]
+    server: PostgresServer, warehouse: Path, process_settings: dict[str, str]
 ) -> Iterator[list[Worker]]:
     """Two processes that open the catalog, which does not exist yet, at the same time."""
     secret = {"DELTA_PIPELINES_CATALOG_PASSWORD": PASSWORD}
@@ -52,7 +52,7 @@ def workers(
     try:
         opened = (
             f"spark = dp.get_session({str(warehouse)!r}, catalog={server.url!r}, "
-            f"config={spark_settings!r}); answer = 'open'"
+            f"config={process_settings!r}); answer = 'open'"
         )
         for worker in made:
             worker.start(opened)
@@ -117,6 +117,21 @@ def test_a_catalog_that_lets_nobody_in_says_why_and_what_to_do(workers, server) 
     assert f"The catalog server {at} refuses the user nobody-known" in user
     assert f"{at} has no database nowhere: create it (`createdb --owner metastore nowh" in database
     assert "The catalog server 127.0.0.1:9 cannot be reached" in port
+
+
+UNNAMED = """
+from delta_pipelines.dagster import DeltaPipelineResource
+
+try:
+    DeltaPipelineResource(warehouse={warehouse!r}).spark_session
+except dp.SessionError as error:
+    answer = str(error)
+"""
+
+
+def test_a_resource_that_names_no_catalog_gets_not_the_one_of_another(workers, server, warehouse):
+    told = workers[0].do(UNNAMED.format(warehouse=str(warehouse)))
+    assert f"is live with the catalog {server.url}, and this resource names none" in told
 
 
 def test_what_one_process_makes_the_other_reads_and_refreshes(workers) -> None:
