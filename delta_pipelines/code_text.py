@@ -48,6 +48,12 @@ def names_used(code: CodeType) -> Iterator[str]:
             yield from names_used(constant)
 
 
+def names_stored(code: CodeType) -> set[str]:
+    """Variables of the functions around it that code sets when it runs (`nonlocal`)."""
+    steps = dis.get_instructions(code)
+    return {step.argval for step in steps if step.opname in ("STORE_DEREF", "DELETE_DEREF")}
+
+
 def _constant(constant: object) -> str:
     if isinstance(constant, CodeType):
         return code_text(constant)

@@ -58,7 +58,7 @@ class OwnCode:
             return False
         where = file or _file_of(module or "")
         # Helpers live in sibling packages too (a `src` folder, an editable install).
-        return where is not None and _own_folder(where) is not None
+        return where is not None and is_own_file(where)
 
     def module_file(self, module: str) -> Path | None:
         """The file of a module of one's own, found without importing it."""
@@ -77,11 +77,16 @@ class OwnCode:
         return None
 
 
+def is_own_file(file: str) -> bool:
+    """Say whether a file of code is neither Python's own nor installed."""
+    return _own_folder(file) is not None
+
+
 @lru_cache(maxsize=256)
 def _is_own_root(path: str) -> bool:
     """A folder of packages of one's own, as `src`; none into which packages were installed."""
     root = Path(path).absolute()
-    return _own_folder(str(root / "any.py")) is not None and not any(root.glob("*.dist-info"))
+    return is_own_file(str(root / "any.py")) and not any(root.glob("*.dist-info"))
 
 
 def _file_of(module: str) -> str | None:

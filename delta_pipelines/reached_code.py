@@ -7,14 +7,14 @@ under a running process says what the next process will do, not what this one di
 import logging
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from delta_pipelines.body_imports import imported_code
-from delta_pipelines.code_text import code_text, listed, names_used
-from delta_pipelines.own_code import OwnCode
+from delta_pipelines.body_imports import imported_code, module_code
+from delta_pipelines.code_text import code_text, listed, names_stored, names_used
+from delta_pipelines.own_code import OwnCode, is_own_file
 from delta_pipelines.value_parts import BOOKKEEPING, PLAIN, members, parts
 
 _WITHOUT_CONTENT = frozenset(
@@ -31,6 +31,9 @@ _OF_BUILT_IN = (
     *(types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType),
     *(types.GetSetDescriptorType, types.MemberDescriptorType),
 )
+_LOOK_UP = {"__dict__", "__getattribute__", "attrgetter", "getattr", "getmembers", "methodcaller"}
+_LOOK_UP |= {"vars"}
+"""What looks up names that stand in no code."""
 MAX_ITEMS = 10_000
 """A longer collection is not looked into."""
 MAX_REPEATED = 100_000
@@ -57,8 +60,10 @@ def reached_code(function: object) -> ReachedCode:
 
     Reached are functions, classes and constants of the same top-level package, of `__main__` and
     of every other module that is neither Python's own nor installed, through any number of steps.
-    Installed libraries count by name only. Nothing is
-    imported or called, and nothing raises: what cannot be told is named in `unseen`.
+    Of a module count the members that any of the reached code names; all of it by its file where
+    that code looks names up at run time (`getattr`). Installed libraries count by name only, their
+    decorators with what they were given as well. Nothing is imported or called, and nothing raises:
+    what cannot be told is named in `unseen`.
 
     Args:
         function: Any callable; a Spark UDF is told by its Python function.
@@ -71,7 +76,7 @@ def reached_code(function: object) -> ReachedCode:
     name = str(getattr(function, "__name__", type(function).__name__))
     try:
         reader = _Reader(OwnCode.around(function))
-        text = reader.told(function, name)
+        text = listed((reader.told(function, name), *reader.modules()))
     except Exception as error:
         # Objects of users do anything when they are looked at.
         log.debug("cannot tell the code of %s", name, exc_info=True)
@@ -88,13 +93,45 @@ class _Reader:
         self._own = own
         self._seen: dict[int, tuple[int, object]] = {}
         self._repeated = 0
-        self._names: tuple[str, ...] = ()
-        """Used by the function that is being told."""
+        self._names: set[str] = set()
+        """Used by any function that was told."""
+        self._modules: dict[str, types.ModuleType] = {}
+        """Those of one's own that were met, by name."""
         self.unseen: list[str] = []
+
+    def modules(self) -> Iterator[str]:
+        """What the told code may use of the modules that it has met: `landing.FOLDER`.
+
+        At the end and of all at once: a module is passed on, or stands in a list, and what is used
+        of it is named elsewhere.
+        """
+        done: set[tuple[str, str]] = set()
+        while True:
+            # Sorted: sets were told in an order of their own.
+            pairs = {(m, n) for m in self._modules for n in self._names} - done
+            if not pairs:
+                break
+            done |= pairs
+            for module, name in sorted(pairs):
+                member = vars(self._modules[module]).get(name, done)
+                if member is not done:
+                    yield f"{module}.{name}={self.told(member, name)}"
+        if self._names & _LOOK_UP:
+            for module in sorted(self._modules):
+                yield from self._file(module)
+
+    def _file(self, module: str) -> Iterator[str]:
+        found = module_code(module, self._own)
+        if not found:
+            self.unseen.append(module)
+        for path, code in found:
+            yield f"{path.stem}={code_text(code)}"
 
     def told(self, value: Any, name: str) -> str:
         if isinstance(value, types.ModuleType):
-            return self._module(value)
+            if self._own.has(value.__name__, getattr(value, "__file__", None)):
+                self._modules.setdefault(value.__name__, value)
+            return f"module {value.__name__}"
         if type(value) in PLAIN:
             return f"{type(value).__name__} {value!r}"
         if type(value) is tuple and all(type(item) in PLAIN for item in value):
@@ -168,20 +205,14 @@ class _Reader:
         if not self._own.has(module, code.co_filename):
             wrapped = getattr(function, "__wrapped__", None)
             if wrapped is not None and self._own.has(module, None):
-                # A library's decorator: what it keeps of calls and times is no code.
-                return f"library's {code.co_name} {self.told(wrapped, code.co_name)}"
+                given = listed(self._given(function))
+                return f"library's {code.co_name} {self.told(wrapped, code.co_name)} {given}"
             return f"library {function.__module__}.{function.__qualname__}"
-        before, self._names = self._names, tuple(dict.fromkeys(names_used(code)))
-        try:
-            return self._opened(function)
-        finally:
-            self._names = before
-
-    def _opened(self, function: types.FunctionType) -> str:
-        code = function.__code__
-        cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
+        self._names.update(names_used(code))
+        # A library's decorator goes by the name of what it decorates, and may count calls.
+        kept = set() if is_own_file(code.co_filename) else names_stored(code)
         told = [code_text(code, function.__doc__)]
-        told += [f"{n}={self.told(_content(cell), n)}" for n, cell in cells]
+        told += [f"{n}={self.told(v, n)}" for n, v in _closure(function) if n not in kept]
         told.append(self.told(function.__defaults__, "defaults"))
         told.append(self.told(function.__kwdefaults__, "defaults"))
         attributes = {n: v for n, v in vars(function).items() if n not in BOOKKEEPING}
@@ -189,37 +220,22 @@ class _Reader:
         told += self._globals(code, function.__globals__)
         return f"function {listed(told)}"
 
+    def _given(self, function: types.FunctionType) -> Iterator[str]:
+        """What a library's decorator was given; what it keeps of calls and times is no code."""
+        stored = names_stored(function.__code__)
+        for name, value in _closure(function):
+            plain = type(value) in PLAIN
+            if isinstance(value, (types.FunctionType, type)) or (plain and name not in stored):
+                yield f"{name}={self.told(value, name)}"
+            elif not plain and self._own.has(type(value).__module__, None):
+                yield f"{name}={self.told(type(value), name)}"
+
     def _globals(self, code: types.CodeType, scope: Mapping[str, Any]) -> Iterator[str]:
-        for name in self._names:
+        for name in dict.fromkeys(names_used(code)):
             if name in scope:
-                yield f"{name}={self._used(scope[name], name)}"
-                yield from self._members(scope[name], self._names)
+                yield f"{name}={self.told(scope[name], name)}"
         for path, imported in imported_code(code, str(scope.get("__package__") or ""), self._own):
             yield f"{path.stem}={code_text(imported)}"
-
-    def _used(self, value: object, name: str) -> str:
-        """What a name in the code stands for; of a module is told what the code uses of it."""
-        if isinstance(value, types.ModuleType):
-            return f"module {value.__name__}"
-        return self.told(value, name)
-
-    def _module(self, module: types.ModuleType) -> str:
-        """A module that is a value (in a list, in a closure): what the code may use of it."""
-        members = list(self._members(module, self._names))
-        return f"module {module.__name__}" + (f" {listed(members)}" if members else "")
-
-    def _members(self, module: object, names: Iterable[str]) -> Iterator[str]:
-        """What is used of a module of one's own: `landing.FOLDER`."""
-        if not isinstance(module, types.ModuleType):
-            return
-        if not self._own.has(module.__name__, getattr(module, "__file__", None)):
-            return
-        for name in names:
-            member = vars(module).get(name, module)
-            if member is not module:
-                yield f"{name}={self._used(member, name)}"
-                if id(member) != id(module) and isinstance(member, types.ModuleType):
-                    yield from self._members(member, [n for n in names if n != name])
 
     def _class(self, kind: type) -> str:
         if not self._own.has(kind.__module__, None):
@@ -259,8 +275,11 @@ class _Reader:
         return f"{told} {self.told(consists.held, name)}"
 
 
-def _content(cell: types.CellType) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
+def _closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The free variables of a function; None where it has been told before they are set."""
+    cells = function.__closure__ or ()
+    for name, cell in zip(function.__code__.co_freevars, cells, strict=False):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            yield name, None

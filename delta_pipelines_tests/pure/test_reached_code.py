@@ -192,6 +192,23 @@ def test_a_package_beside_ones_own_is_ones_own_too(tmp_path, monkeypatch) -> Non
     assert hashed("n + 1") != hashed("n + 2")
 
 
+LIBRARY = """
+import functools
+
+def given(value):
+    def decorate(function):
+        calls = 0
+
+        @functools.wraps(function)
+        def inner(*args):
+            nonlocal calls
+            calls += 1
+            return function(*args), value
+
+        return inner
+
+    return decorate
+"""
 STABLE = {
     "what a library's decorator keeps": (
         "import stable_part\ndef rows(x):\n    return stable_part.part(x)\n",
@@ -202,6 +219,13 @@ STABLE = {
             "    def __exit__(self, *error):\n        return False\n"
             "@Timed()\ndef part(x):\n    return x\n"
         ),
+    ),
+    "what a library's decorator counts": (
+        (
+            "from stable_lib import given\nfrom stable_part import part\n"
+            "@given(1)\ndef rows(x):\n    return part(x)\nrows(1)\n"
+        ),
+        "from stable_lib import given\n@given(1)\ndef part(x):\n    return x\n",
     ),
     "what else is in a module": (
         (
@@ -217,12 +241,18 @@ STABLE = {
 def test_what_is_of_one_process_alone_is_no_code(tmp_path, monkeypatch, pipeline, part) -> None:
     (tmp_path / "stable_part.py").write_text(part)
     (tmp_path / "stable.py").write_text(pipeline)
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "stable_lib.py").write_text(LIBRARY)
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
     monkeypatch.syspath_prepend(str(tmp_path))
     told = set()
-    for _ in range(2):
-        for name in ("stable", "stable_part"):
+    for calls in range(2):
+        for name in ("stable", "stable_part", "stable_lib"):
             monkeypatch.delitem(sys.modules, name, raising=False)
-        code = reached_code(importlib.import_module("stable").rows)
+        rows = importlib.import_module("stable").rows
+        for _ in range(calls):
+            rows(1)
+        code = reached_code(rows)
         assert code.unseen == ()
         told.add(code.text)
     assert len(told) == 1
@@ -279,6 +309,46 @@ ROUNDABOUT = {
         ),
         PART,
     ),
+    "a module that is passed on": (
+        (
+            "import roundabout_part\ndef other(module, x):\n    return module.part(x)\n"
+            "def rows(x):\n    return other(roundabout_part, x)\n"
+        ),
+        PART,
+    ),
+    "a module in a partial": (
+        (
+            "import functools, roundabout_part\ndef other(module, x):\n    return module.part(x)\n"
+            "rows = functools.partial(other, roundabout_part)\n"
+        ),
+        PART,
+    ),
+    "modules that two functions read": (
+        (
+            "import roundabout_part\nRULES = [roundabout_part]\n"
+            "def first(x):\n    return [rule.__name__ for rule in RULES]\n"
+            "def rows(x):\n    return first(x) and [rule.part(x) for rule in RULES]\n"
+        ),
+        PART,
+    ),
+    "a name that is put together": (
+        (
+            "import roundabout_part\n"
+            "def rows(x):\n    return getattr(roundabout_part, 'pa' + x)(x)\n"
+        ),
+        PART,
+    ),
+    "a number given to a library's decorator": (
+        "from roundabout_lib import given\n@given(NUMBER)\ndef rows(x):\n    return x\n",
+        "",
+    ),
+    "a function given to a library's decorator": (
+        (
+            "from roundabout_lib import given\ndef change(x):\n    return x * NUMBER\n"
+            "@given(change)\ndef rows(x):\n    return x\n"
+        ),
+        "",
+    ),
     "a package imported in the body": (
         "def rows(x):\n    from roundabout_part import part\n    return part(x)\n",
         PART,
@@ -303,8 +373,11 @@ def test_code_that_is_reached_in_a_roundabout_way_shows(
         (folder / "roundabout" / "__init__.py").write_text("")
         for file, text in (("roundabout/code.py", pipeline), ("roundabout_part.py", part)):
             (folder / file).write_text(text.replace("NUMBER", str(number)))
-        for name in ("roundabout", "roundabout.code", "roundabout_part"):
+        (folder / "site-packages").mkdir()
+        (folder / "site-packages" / "roundabout_lib.py").write_text(LIBRARY)
+        for name in ("roundabout", "roundabout.code", "roundabout_part", "roundabout_lib"):
             monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.syspath_prepend(str(folder / "site-packages"))
         monkeypatch.syspath_prepend(str(folder))
         return reached_code(importlib.import_module("roundabout.code").rows).text
 
