@@ -163,14 +163,19 @@ def _stream(plan: JavaObject) -> Relation:
     path = optional(options.get("path")) or ",".join(items(source.paths())) or None
     format_name = str(source.className())
     if format_name == "delta":
-        return Relation("delta", name, path and _qualified(source, path), is_streaming=True)
+        return Relation("delta", name, path and qualified(source, path), is_streaming=True)
     if path:
         return Relation("table" if name else "files", name, path, is_streaming=True)
     return Relation("table", name or format_name, is_streaming=True)
 
 
-def _qualified(source: JavaObject, path: str) -> str:
-    """A path as Delta's logs have it, so that a table is known again however it was named."""
+def qualified(source: JavaObject, path: str) -> str:
+    """A path as logs have it, so that a table or a folder is known again however it was named.
+
+    Args:
+        source: Spark's `DataSource` that reads it.
+        path: As it was given.
+    """
     session = source.sparkSession()
     place = Packages(SparkContext._jvm).org.apache.hadoop.fs.Path(path)
     system = place.getFileSystem(session.sessionState().newHadoopConf())

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_pipelines.delta.folders import names_in, read_texts
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name
 from delta_pipelines.delta.progress import read_progress
-from delta_pipelines.delta.relations import read_by
+from delta_pipelines.delta.relations import qualified, read_by
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES, is_not_there
 
 MOST_LOG_BYTES = 8 * 1024 * 1024
@@ -49,6 +49,41 @@ def are_at_their_end(
     if len(folders) != len(files) or len(streams) != len(files) + len(tables):
         return False
     return _unread(spark, folders, files, checkpoint) == []
+
+
+def stream_folders(rows: DataFrame) -> tuple[str, ...]:
+    """The folders of files that a query reads as streams, as it names them (patterns too).
+
+    Args:
+        rows: The analysed query, a classic DataFrame.
+
+    Example:
+        >>> stream_folders(spark.readStream.text("/landing/*"))
+        ('file:/landing/*',)
+    """
+    sources = [node.dataSource() for node in read_by(rows).values() if _is_of_files(node)]
+    return tuple(_place(source, str(source.options().get("path").get())) for source in sources)
+
+
+def has_read_of(spark: SparkSession, rows: DataFrame, checkpoint: str) -> bool:
+    """True when a checkpoint knows any of the files that are now in a query's folders.
+
+    Args:
+        spark: A classic session.
+        rows: The analysed query.
+        checkpoint: The folder of its checkpoint.
+    """
+    progress = read_progress(spark, checkpoint)
+    nodes = [node for node in read_by(rows).values() if _is_of_files(node)]
+    files = progress.files if progress is not None else {}
+    if not files:
+        return False
+    try:
+        listed = {path for node in nodes for path in _listed(spark, node)}
+    except SPARK_FAILURES:
+        return False  # Not even a folder.
+    logs = (_logged(spark, f"{checkpoint}/sources/{n}", batch) for n, batch in files.items())
+    return any(logged is not None and logged & listed for logged in logs)
 
 
 def left_out_files(
@@ -110,6 +145,13 @@ def _modified_ms(spark: SparkSession, path: str) -> float:
         if is_not_there(error):
             return inf
         raise
+
+
+def _place(source: JavaObject, path: str) -> str:
+    try:
+        return qualified(source, path)
+    except SPARK_FAILURES:
+        return path  # Spark says what is wrong with it when the stream starts.
 
 
 def _is_of_files(node: JavaObject) -> bool:

@@ -144,7 +144,10 @@ class StreamRun:
                 check_sources(spark, context.plan.graph, self._table, flow, base, path)
         self._checkpoints = next_checkpoints(
             current,
-            sources,
+            {
+                flow: {**read, **self._planned.folders.get(flow, {})}
+                for flow, read in sources.items()
+            },
             anew=tuple(anew),
             run=context.run_id,
             # What an earlier attempt has found is newer than the plan.

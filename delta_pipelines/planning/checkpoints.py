@@ -9,6 +9,7 @@ which columns the flow gave, so that one which it gives no more is.
 Nothing is read or written here; but an id is a random one, and an epoch is the time.
 """
 
+import hashlib
 import json
 import time
 import uuid
@@ -21,6 +22,7 @@ from delta_pipelines.identifiers import Identifier
 CHECKPOINTS_KEY = "delta_pipelines.checkpoints"
 REPLACED_KEY = "delta_pipelines.replaced_checkpoints"
 EPOCH_KEY = "delta_pipelines.epoch"
+_FOLDER = "folder:"
 MAX_REPLACED = 100
 """How many former checkpoints a table names at most, the newest ones."""
 
@@ -30,7 +32,7 @@ class StreamSource:
     """What a checkpoint's offsets belong to.
 
     Args:
-        table_id: Delta's id of the table that is read.
+        table_id: Delta's id of the table that is read; of a folder of files a hash of its place.
         epoch: Grows with every full refresh of that table.
     """
 
@@ -41,6 +43,16 @@ class StreamSource:
     def of(cls, state: TableState) -> "StreamSource":
         """A table as a stream reads it now."""
         return cls(state.table_id, epoch_of(state.properties))
+
+    @classmethod
+    def of_folder(cls, place: str) -> "StreamSource":
+        """A folder of files; a hash, since its name may hold a credential."""
+        return cls(f"{_FOLDER}{hashlib.sha256(place.encode()).hexdigest()[:32]}")
+
+    @property
+    def is_folder(self) -> bool:
+        """True for a folder of files."""
+        return self.table_id.startswith(_FOLDER)
 
 
 @dataclass(frozen=True)
@@ -69,7 +81,7 @@ class Checkpoint:
         return f"delta_pipelines/{table_id}/{flow.lower()}/{self.id}"
 
     def outdated(self, now: Mapping[str, StreamSource | None]) -> list[str]:
-        """Say which sources are no longer what the offsets belong to.
+        """Say which tables are no longer what the offsets belong to.
 
         A table of another name is still the same when it has the same id.
 
@@ -77,17 +89,18 @@ class Checkpoint:
             now: Qualified names of all that the flow's streams read -> what they are now, None for
                 a table that is not there yet.
         """
+        tables = {name: was for name, was in self.sources.items() if not was.is_folder}
         ids = {source.table_id for source in now.values() if source is not None}
-        known = {was.table_id for was in self.sources.values()}
-        if now and known and not (known & ids or self.sources.keys() & now.keys()):
-            them = "inputs" if len(self.sources) > 1 else "input"
-            were = "were" if len(self.sources) > 1 else "was"
-            before, after = ", ".join(sorted(self.sources)), ", ".join(sorted(now))
+        known = {was.table_id for was in tables.values()}
+        if now and known and not (known & ids or tables.keys() & now.keys()):
+            them = "inputs" if len(tables) > 1 else "input"
+            were = "were" if len(tables) > 1 else "was"
+            before, after = ", ".join(sorted(tables)), ", ".join(sorted(now))
             return [f"its stream {them} {before} {were} replaced by {after}"]
         by_id = {source.table_id: source for source in now.values() if source is not None}
-        renamed = {was.table_id for name, was in self.sources.items() if name in now}
+        renamed = {was.table_id for name, was in tables.items() if name in now}
         told = []
-        for name, was in self.sources.items():
+        for name, was in tables.items():
             if name not in now and was.table_id in renamed:
                 continue
             source = now.get(name) or by_id.get(was.table_id)
@@ -96,6 +109,20 @@ class Checkpoint:
             how = "dropped and made anew" if source.table_id != was.table_id else "refreshed fully"
             told.append(f"its stream input {name} was {how}")
         return told
+
+    def moved(self, now: Mapping[str, StreamSource]) -> list[str]:
+        """Say which folders of files were replaced; Spark takes all files of another one for new.
+
+        Args:
+            now: Folders as they may be shown -> what they are, of all that the flow's streams read.
+        """
+        had = {name: was for name, was in self.sources.items() if was.is_folder}
+        gone = [name for name, was in had.items() if was not in now.values()]
+        new = [name for name, folder in now.items() if folder not in had.values()]
+        if not gone or not new:
+            return []
+        before, after = ", ".join(sorted(gone)), ", ".join(sorted(new))
+        return [f"its stream's folder {before} was replaced by {after}, without a file that it had"]
 
 
 def checkpoints_folder(storage: str, table: Identifier, flow: str) -> str:

@@ -12,6 +12,7 @@ from delta_pipelines.errors import PipelineError, Problem, problem_of
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
+from delta_pipelines.planning.checkpoints import StreamSource
 from delta_pipelines.planning.lineage import ColumnLineage
 from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.planning.schema_diff import SchemaChange
@@ -81,6 +82,7 @@ class DatasetPlan:
         reason: Why this action, as a sentence.
         schema: Columns that the query gives; None when it could not be analysed.
         given: Flow -> the columns that it gives, as its checkpoint remembers them.
+        folders: Flow -> the folders of files that it streams, by a name that may be shown.
         definition: What the table is to be afterwards; None for views and failed plans.
         base: What the table is now; None when it does not exist or is a view.
         schema_changes: What changes in the table's schema.
@@ -104,6 +106,7 @@ class DatasetPlan:
     reason: str
     schema: StructType | None = None
     given: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    folders: Mapping[str, Mapping[str, StreamSource]] = field(default_factory=dict)
     definition: TableDefinition | None = None
     base: TableState | None = None
     schema_changes: tuple[SchemaChange, ...] = ()

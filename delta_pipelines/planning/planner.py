@@ -169,7 +169,7 @@ class _Planner:
         with active(self._spark):
             self._look_at(concerned)
             self._chosen = sparing(self._chosen, self._protected_in_place())
-            self._streams = StreamPlans(self._graph, self._tables, self._chosen)
+            self._streams = StreamPlans(self._plan, self._tables, self._chosen)
             for dataset in self._chosen.selected:
                 planned = self._dataset(dataset)
                 if planned.error is not None:
@@ -246,8 +246,9 @@ class _Planner:
         is_stream = any(frame.isStreaming for frame in frames)
         if not is_stream and (is_full or not table.keeps_rows):
             definition = without_checkpoints(definition)
+        folders = self._streams.folders(table, frames)
         if is_stream:
-            notes = self._streams.check(table, frames, definition, is_full_refresh=is_full)
+            notes = self._streams.check(table, frames, folders, definition, is_full_refresh=is_full)
         blocked = table.identifier in self._chosen.blocked
         action, reason = planned_action(
             table, base, is_full_refresh=is_full, is_blocked=blocked, gone=gone
@@ -262,6 +263,7 @@ class _Planner:
             how=reason,
             schema=flows_schema(table, list(given.values())),
             given={flow.key: given_columns(given[flow.name]) for flow in flows},
+            folders=folders,
             definition=definition,
             base=base,
             schema_changes=tuple(diff_schemas(base.schema, definition.schema)) if base else (),
@@ -300,8 +302,7 @@ class _Planner:
         if planned.changes or self._plan.force:
             return None
         frames = [one.frame for one in analysed]
-        days = self._plan.checkpoint_retention_days
-        at_their_end = self._streams.have_nothing_new(table, frames, self._plan.storage, days)
+        at_their_end = self._streams.have_nothing_new(table, frames, planned.folders)
         return Verdict(True, NOTHING_NEW) if at_their_end else None
 
     def _judge(

@@ -1,17 +1,17 @@
 """A table's streams, held against its checkpoints while planning; nothing is read from them."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.folders import folders_in
 from delta_pipelines.delta.signatures import unavailable
-from delta_pipelines.delta.stream_ends import are_at_their_end
+from delta_pipelines.delta.stream_ends import are_at_their_end, has_read_of, stream_folders
 from delta_pipelines.delta.streams import check_appends
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
-from delta_pipelines.graph.graph import Flow, Graph, Table
+from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.planning.checkpoints import (
     StreamSource,
@@ -22,6 +22,7 @@ from delta_pipelines.planning.checkpoints import (
     replaced_checkpoints,
 )
 from delta_pipelines.planning.kept_schema import needs_rewrite
+from delta_pipelines.planning.plan import Plan
 from delta_pipelines.planning.restored import check_not_restored
 from delta_pipelines.planning.selection import RefreshSet
 from delta_pipelines.planning.starting_anew import (
@@ -34,6 +35,8 @@ from delta_pipelines.planning.tables import Tables
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Folders = Mapping[str, Mapping[str, StreamSource]]
+"""Flow -> the folders of files that it streams, by a name that may be shown."""
 NOTHING_NEW = "its streams have nothing new"
 _DAY_MS = 86_400_000
 
@@ -71,20 +74,36 @@ class StreamPlans:
     """Plans the streams of a run's tables.
 
     Args:
-        graph: The pipeline's graph.
+        plan: The run's plan, of which no dataset is planned yet.
         tables: What exists.
         chosen: What the run refreshes.
     """
 
-    def __init__(self, graph: Graph, tables: Tables, chosen: RefreshSet) -> None:
-        self._graph = graph
+    def __init__(self, plan: Plan, tables: Tables, chosen: RefreshSet) -> None:
+        self._plan = plan
+        self._graph = plan.graph
         self._tables = tables
         self._chosen = chosen
+
+    def folders(self, table: Table, frames: "Sequence[DataFrame]") -> Folders:
+        """The folders of files that a table's flows read as streams.
+
+        Args:
+            table: The table.
+            frames: Its analysed queries, one per flow.
+        """
+        flows, told = self._graph.flows_of(table.identifier), self._plan.redaction.text
+        places = [stream_folders(frame) if frame.isStreaming else () for frame in frames]
+        return {
+            flow.key: {told(place): StreamSource.of_folder(place) for place in of_flow}
+            for flow, of_flow in zip(flows, places, strict=True)
+        }
 
     def check(
         self,
         table: Table,
         frames: "Sequence[DataFrame]",
+        folders: Folders,
         definition: TableDefinition,
         *,
         is_full_refresh: bool,
@@ -94,6 +113,7 @@ class StreamPlans:
         Args:
             table: The table.
             frames: Its analysed queries, one per flow.
+            folders: What they read of files.
             definition: What it is to be.
             is_full_refresh: True when its rows are wiped first.
 
@@ -119,14 +139,20 @@ class StreamPlans:
             raise DatasetError(copied_reason(table, flows, has), dataset=table.name)
         check_not_restored(frames[0].sparkSession, table, going_on, base)
         notes = []
-        for flow in flows:
+        for flow, frame in zip(flows, frames, strict=True):
             had = current.get(flow.key)
             if flow.name.lower() in reset:
                 notes.append(f"flow {flow.name!r} reads its streams from the beginning")
             elif had is None and base is not None and not is_full_refresh:
                 notes.append(f"flow {flow.name!r} is new: it reads its streams from the beginning")
-            elif had is not None and (told := had.outdated(self._sources(flow))):
-                raise DatasetError(outdated_reason(table, flow, has, told), dataset=table.name)
+            elif had is not None:
+                told = had.outdated(self._sources(flow))
+                moved = had.moved(folders[flow.key])
+                path = had.path(self._plan.storage, table.identifier, flow.key)
+                if moved and not has_read_of(frame.sparkSession, frame, path):
+                    told += moved
+                if told:
+                    raise DatasetError(outdated_reason(table, flow, has, told), dataset=table.name)
         declared = {flow.key for flow in flows}
         notes += [
             f"flow {name!r} is no longer declared; its checkpoint is kept"
@@ -149,22 +175,24 @@ class StreamPlans:
         return tuple(notes)
 
     def have_nothing_new(
-        self, table: Table, frames: "Sequence[DataFrame]", storage: str, retention_days: float
+        self, table: Table, frames: "Sequence[DataFrame]", folders: Folders
     ) -> bool:
         """True when a table's streams have read all that there is, and go on as they are.
+
+        Where an older checkpoint is still to be deleted, a refresh has to.
 
         Args:
             table: The table, which exists.
             frames: Its analysed queries, one per flow.
-            storage: Root folder of the checkpoints.
-            retention_days: Where an older checkpoint is still to be deleted, a refresh has to.
+            folders: What they read of files.
         """
+        storage = self._plan.storage
         base = self._tables.state(table.identifier)
         current = checkpoints_of(base.properties) if base else {}
         for flow, frame in zip(self._graph.flows_of(table.identifier), frames, strict=True):
             had = current.get(flow.key)
-            sources = self._sources(flow)
-            if had is None or not sources.keys() <= had.sources.keys():
+            names = {*self._sources(flow), *folders[flow.key]}
+            if had is None or not names <= had.sources.keys():
                 return False
             reads = stream_inputs(self._graph, flow)
             if flow.name.lower() in self._chosen.reset or any(map(self._tables.is_written, reads)):
@@ -175,7 +203,7 @@ class StreamPlans:
             if not are_at_their_end(frame.sparkSession, frame, path, versions):
                 return False
         spark = frames[0].sparkSession
-        return not old_checkpoints(spark, base, storage, retention_days)
+        return not old_checkpoints(spark, base, storage, self._plan.checkpoint_retention_days)
 
     def _sources(self, flow: Flow) -> dict[str, StreamSource | None]:
         """What a flow's streams will read in this run; None for what it has yet to create."""

@@ -82,6 +82,18 @@ def test_a_source_made_anew_or_refreshed_fully_is_told() -> None:
     assert had.outdated(dict(had.sources)) == []
 
 
+def test_a_folder_that_was_replaced_is_told_and_tables_are_told_apart_from_it() -> None:
+    a, b, table = StreamSource.of_folder("/a"), StreamSource.of_folder("/b"), StreamSource("id")
+    had = Checkpoint("c", {"file:/a": a, "s.t": table})
+    assert had.outdated({"s.t": table}) == []
+    assert had.moved({"file:/a": a}) == had.moved({}) == had.moved({"/a": a, "file:/b": b}) == []
+    (told,) = had.moved({"file:/b": b})
+    assert "file:/a was replaced by file:/b" in told
+    # A name in which a credential is left out is not what tells folders apart.
+    assert Checkpoint("c", {"/***": a}).moved({"/***": b}) != []
+    assert Checkpoint("c", {"s.t": table}).moved({"/b": b}) == []
+
+
 def test_sources_that_were_all_replaced_are_told_by_name() -> None:
     a, b, c = StreamSource("1"), StreamSource("2"), StreamSource("3")
     one, two = Checkpoint("c", {"s.a": a}), Checkpoint("c", {"s.a": a, "s.b": b})

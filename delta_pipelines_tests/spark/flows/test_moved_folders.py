@@ -1,0 +1,91 @@
+"""A stream's folder of files that is moved: Spark would take all of its files for new ones."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import delta_pipelines as dp
+from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY
+from delta_pipelines_tests.pipelines import failure, rows_of, run, run_well, scratch, seen
+
+
+def land(folder: Path, *ids: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in ids:
+        (folder / f"{one}.json").write_text(f'{{"id": {one}}}\n')
+
+
+def reading(schema: str, place: Path) -> dp.Pipeline:
+    pipeline = scratch(schema)
+
+    @pipeline.streaming_table
+    def t(spark: SparkSession) -> DataFrame:
+        return spark.readStream.schema("id INT").json(str(place))
+
+    return pipeline
+
+
+@pytest.mark.parametrize(
+    ("way_out", "rows"), [("full_refresh", [1, 2, 3]), ("reset_checkpoints", [1, 1, 2, 2, 3])]
+)
+def test_a_folder_that_was_moved_is_told_and_nothing_is_doubled(
+    spark, schema, tmp_path, way_out, rows
+):
+    before, after = tmp_path / "before", tmp_path / "moved to"
+    land(before, 1, 2)
+    run_well(reading(schema, before), spark)
+    shutil.move(before, after)
+    land(after, 3)
+    moved = reading(schema, after)
+    told = str(moved.plan(spark).datasets["t"].error)
+    assert f"folder file:{before} was replaced by file:{after}, without a file" in told
+    assert f"{way_out}=['t']" in told
+    assert str(failure(run(moved, spark).results["t"])) == told
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
+    run_well(moved, spark, **{way_out: ["t"]})
+    assert rows_of(spark, f"{schema}.t") == [(n,) for n in rows]
+    land(after, 4)
+    run_well(moved, spark)
+    assert rows_of(spark, f"{schema}.t")[-1] == (4,)
+    assert run_well(moved, spark).results["t"].status == "unchanged"
+
+
+def test_a_pattern_that_finds_the_same_files_and_more_goes_on(spark, schema, tmp_path):
+    land(tmp_path / "2025", 1)
+    run_well(reading(schema, tmp_path / "2025"), spark)
+    land(tmp_path / "2026", 2)
+    wider = reading(schema, tmp_path / "20*")
+    run_well(wider, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
+    assert run_well(wider, spark).results["t"].status == "unchanged"
+    land(tmp_path / "2027", 3)
+    run_well(wider, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
+
+
+def test_a_folder_from_before_folders_were_recorded_is_recorded_now(spark, schema, tmp_path):
+    land(tmp_path / "one", 1)
+    run_well(reading(schema, tmp_path / "one"), spark)
+    entry = json.loads(seen(spark, f"{schema}.t").properties[CHECKPOINTS_KEY])
+    entry["t"]["sources"] = {}
+    spark.sql(
+        f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('{CHECKPOINTS_KEY}' = '{json.dumps(entry)}')"
+    )
+    run_well(reading(schema, tmp_path / "one"), spark)
+    assert run_well(reading(schema, tmp_path / "one"), spark).results["t"].status == "unchanged"
+    assert rows_of(spark, f"{schema}.t") == [(1,)]
+    land(tmp_path / "two", 1, 2)
+    failure(run(reading(schema, tmp_path / "two"), spark).results["t"])
+
+
+def test_a_credential_in_a_folders_name_is_not_recorded(spark, schema, tmp_path):
+    land(tmp_path / "password=hunter22", 1)
+    run_well(reading(schema, tmp_path / "password=hunter22"), spark)
+    assert "hunter22" not in str(seen(spark, f"{schema}.t").properties)
+    land(tmp_path / "password=hunter33", 1)
+    told = str(failure(run(reading(schema, tmp_path / "password=hunter33"), spark).results["t"]))
+    assert "was replaced by" in told
+    assert "hunter" not in told
