@@ -36,6 +36,7 @@ class StreamFailure(Enum):
     REPLACED = "its source was dropped and made anew"
     EXPIRED = "its source no longer has what the checkpoint still needs"
     SCHEMA_CHANGED = "its source got other columns while the stream ran"
+    OTHER_COLUMNS = "columns of its source were renamed, dropped or given other types"
     OTHER_SOURCES = "its query reads other streams than its checkpoint knows"
     OTHER_STATE = "its query keeps other state than its checkpoint knows"
     OTHER = "something else"
@@ -60,6 +61,15 @@ _CONDITIONS = {
     "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA": StreamFailure.OTHER_STATE,
 }
 """Delta's and Spark's error conditions, as of Delta 4.4 and Spark 4.2."""
+_OTHER_COLUMNS = (
+    "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE",
+    "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_",
+    "DELTA_STREAMING_METADATA_EVOLUTION",
+    "DELTA_STREAMING_SCHEMA_EVOLUTION_",
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_",
+    "DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
+)
+"""How those begin that say so of a source's columns."""
 
 
 def read_stream(spark: SparkSession, state: TableState, how: Stream | Changes) -> DataFrame:
@@ -144,6 +154,8 @@ def stream_failure(error: StreamingQueryException) -> StreamFailure:
     for condition in _CONDITION.findall(text):
         if condition in _CONDITIONS:
             return _CONDITIONS[condition]
+        if condition.startswith(_OTHER_COLUMNS):
+            return StreamFailure.OTHER_COLUMNS
     if "assertion failed: Invalid batch:" in text:  # a batch of Delta's source after an ALTER
         return StreamFailure.SCHEMA_CHANGED
     if "sources in the checkpoint offsets" in text:
@@ -181,6 +193,7 @@ def explained_stream(error: StreamingQueryException, dataset: str) -> DatasetErr
     """
     text = str(error).partition("terminated with exception:")[2] or str(error)
     text = text.partition("\n=== Streaming Query ===")[0].partition("\n\tat ")[0].strip()
+    text = text.partition("Read schema: {")[0]  # and another one: as JSON, over pages
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     told = " ".join(lines)[:1500]
     return DatasetError(f"its stream failed: {told}", dataset=dataset)

@@ -200,13 +200,17 @@ class StreamRun:
             self._context.begun[self._table.identifier] = state.definition
 
     def _stream(self, flow: Flow, table_id: str) -> None:
+        last = ""
         for restart in range(MAX_RESTARTS + 1):
             try:
                 self._stream_once(flow, table_id)
                 return
             except _SourceChanged as changed:
-                if restart == MAX_RESTARTS:
-                    raise changed.told from changed
+                # The same once more is no change that could be followed.
+                if restart == MAX_RESTARTS or str(changed.told) == last:
+                    why = StreamFailure.OTHER_COLUMNS
+                    raise self._cannot_go_on(why, changed.told, flow) from changed
+                last = str(changed.told)
                 self._evolve()
 
     def _stream_once(self, flow: Flow, table_id: str) -> None:

@@ -108,3 +108,32 @@ def test_a_target_that_is_restored_under_its_stream_gets_no_more_batches(spark, 
     assert "restored" in str(pipeline.plan(spark).datasets["t"].error)
     run_well(pipeline, spark, full_refresh=["t"])
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("change", ["RENAME COLUMN name TO label", "DROP COLUMN name"])
+def test_a_column_of_the_source_that_goes_is_told_with_the_ways_out(spark, schema, change):
+    landing = f"{schema}.landing"
+    spark.sql(
+        f"CREATE TABLE {landing} (id INT, name STRING) USING delta "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    spark.sql(f"INSERT INTO {landing} VALUES (1, 'a')")
+    pipeline = scratch(schema)
+    pipeline.source(landing)
+
+    @pipeline.streaming_table(inputs={"new": landing})
+    def t(new: DataFrame) -> DataFrame:
+        return new.select("id")
+
+    run_well(pipeline, spark)
+    spark.sql(f"ALTER TABLE {landing} {change}")
+    append(spark, landing, 2)
+    told = str(failure(run(pipeline, spark).results["t"]))
+    assert "columns of its source were renamed, dropped" in told
+    assert "full_refresh=['t']" in told
+    assert '"type"' not in told
+    assert rows_of(spark, f"{schema}.t") == [(1,)]
+    run_well(pipeline, spark, full_refresh=["t"])
+    append(spark, landing, 3)
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
