@@ -1,7 +1,7 @@
 """Modules that code imports when it runs, found in its compiled form and read without importing."""
 
 import dis
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType
@@ -23,17 +23,8 @@ def imported_code(code: CodeType, package: str, own: OwnCode) -> list[tuple[Path
         File and compiled module, each once; a file is read once per process, so that a later edit
         does not count as what this process runs.
     """
-    return _followed(_names(code, package), own)
-
-
-def module_code(name: str, own: OwnCode) -> list[tuple[Path, CodeType]]:
-    """A module of one's own, told whole, and those that it imports; as `imported_code` has them."""
-    return _followed([name], own)
-
-
-def _followed(names: Iterable[str], own: OwnCode) -> list[tuple[Path, CodeType]]:
     found: dict[Path, CodeType] = {}
-    waiting = list(names)
+    waiting = list(_names(code, package))
     while waiting:
         name = waiting.pop(0)
         file = own.module_file(name)

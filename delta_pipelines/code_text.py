@@ -49,9 +49,11 @@ def names_used(code: CodeType) -> Iterator[str]:
 
 
 def names_stored(code: CodeType) -> set[str]:
-    """Variables of the functions around it that code sets when it runs (`nonlocal`)."""
+    """Variables that code, or a function inside of it, sets around itself when it runs."""
     steps = dis.get_instructions(code)
-    return {step.argval for step in steps if step.opname in ("STORE_DEREF", "DELETE_DEREF")}
+    stored = {step.argval for step in steps if step.opname in ("STORE_DEREF", "DELETE_DEREF")}
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return stored.union(*map(names_stored, inner))
 
 
 def _constant(constant: object) -> str:

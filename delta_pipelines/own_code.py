@@ -5,7 +5,7 @@ import sysconfig
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 
 _NOT_OWN = frozenset({*sys.stdlib_module_names, "delta", "delta_pipelines", "py4j", "pyspark"})
 _INSTALLED = ("site-packages", "dist-packages")
@@ -58,7 +58,13 @@ class OwnCode:
             return False
         where = file or _file_of(module or "")
         # Helpers live in sibling packages too (a `src` folder, an editable install).
-        return where is not None and is_own_file(where)
+        return where is not None and _own_folder(where) is not None
+
+    def has_module(self, module: ModuleType) -> bool:
+        """Say whether a module is of the same author; one without a file may have a folder."""
+        about = vars(module)
+        folders = [str(Path(folder) / "__init__.py") for folder in about.get("__path__", ())]
+        return self.has(module.__name__, about.get("__file__") or next(iter(folders), None))
 
     def module_file(self, module: str) -> Path | None:
         """The file of a module of one's own, found without importing it."""
@@ -77,16 +83,11 @@ class OwnCode:
         return None
 
 
-def is_own_file(file: str) -> bool:
-    """Say whether a file of code is neither Python's own nor installed."""
-    return _own_folder(file) is not None
-
-
 @lru_cache(maxsize=256)
 def _is_own_root(path: str) -> bool:
     """A folder of packages of one's own, as `src`; none into which packages were installed."""
     root = Path(path).absolute()
-    return is_own_file(str(root / "any.py")) and not any(root.glob("*.dist-info"))
+    return _own_folder(str(root / "any.py")) is not None and not any(root.glob("*.dist-info"))
 
 
 def _file_of(module: str) -> str | None:

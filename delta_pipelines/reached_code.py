@@ -7,14 +7,16 @@ under a running process says what the next process will do, not what this one di
 import logging
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ContextDecorator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from delta_pipelines.body_imports import imported_code, module_code
+from delta_pipelines.body_imports import imported_code
 from delta_pipelines.code_text import code_text, listed, names_stored, names_used
-from delta_pipelines.own_code import OwnCode, is_own_file
+from delta_pipelines.module_uses import UNKNOWABLE, UsedModules, is_look_up, names_looked_up
+from delta_pipelines.own_code import OwnCode
 from delta_pipelines.value_parts import BOOKKEEPING, PLAIN, members, parts
 
 _WITHOUT_CONTENT = frozenset(
@@ -31,9 +33,6 @@ _OF_BUILT_IN = (
     *(types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType),
     *(types.GetSetDescriptorType, types.MemberDescriptorType),
 )
-_LOOK_UP = {"__dict__", "__getattribute__", "attrgetter", "getattr", "getmembers", "methodcaller"}
-_LOOK_UP |= {"vars"}
-"""What looks up names that stand in no code."""
 MAX_ITEMS = 10_000
 """A longer collection is not looked into."""
 MAX_REPEATED = 100_000
@@ -60,10 +59,10 @@ def reached_code(function: object) -> ReachedCode:
 
     Reached are functions, classes and constants of the same top-level package, of `__main__` and
     of every other module that is neither Python's own nor installed, through any number of steps.
-    Of a module count the members that any of the reached code names; all of it by its file where
-    that code looks names up at run time (`getattr`). Installed libraries count by name only, their
-    decorators with what they were given as well. Nothing is imported or called, and nothing raises:
-    what cannot be told is named in `unseen`.
+    Of a module count the members that the code uses; of one that is passed on those that any of the
+    reached code names, and all where that code looks names up at run time (`getattr`). Installed
+    libraries count by name only, their decorators with what they were given as well. Nothing is
+    imported or called, and nothing raises: what cannot be told is named in `unseen`.
 
     Args:
         function: Any callable; a Spark UDF is told by its Python function.
@@ -95,42 +94,25 @@ class _Reader:
         self._repeated = 0
         self._names: set[str] = set()
         """Used by any function that was told."""
-        self._modules: dict[str, types.ModuleType] = {}
-        """Those of one's own that were met, by name."""
+        self._looks_up = False
+        """Some of the code finds names at run time."""
+        self._modules = UsedModules(own)
         self.unseen: list[str] = []
 
     def modules(self) -> Iterator[str]:
-        """What the told code may use of the modules that it has met: `landing.FOLDER`.
+        """What the told code uses of its author's modules: `landing.FOLDER`.
 
-        At the end and of all at once: a module is passed on, or stands in a list, and what is used
-        of it is named elsewhere.
+        At the end and of all code at once: a module that is passed on, or stands in a list, is used
+        where nothing names it.
         """
-        done: set[tuple[str, str]] = set()
-        while True:
-            # Sorted: sets were told in an order of their own.
-            pairs = {(m, n) for m in self._modules for n in self._names} - done
-            if not pairs:
-                break
-            done |= pairs
-            for module, name in sorted(pairs):
-                member = vars(self._modules[module]).get(name, done)
-                if member is not done:
-                    yield f"{module}.{name}={self.told(member, name)}"
-        if self._names & _LOOK_UP:
-            for module in sorted(self._modules):
-                yield from self._file(module)
-
-    def _file(self, module: str) -> Iterator[str]:
-        found = module_code(module, self._own)
-        if not found:
-            self.unseen.append(module)
-        for path, code in found:
-            yield f"{path.stem}={code_text(code)}"
+        while asked := self._modules.next(self._names, everything=self._looks_up):
+            for module, name in asked:
+                told = self.told(vars(module)[name], name)
+                yield f"{module.__name__}.{name}={told}"
 
     def told(self, value: Any, name: str) -> str:
         if isinstance(value, types.ModuleType):
-            if self._own.has(value.__name__, getattr(value, "__file__", None)):
-                self._modules.setdefault(value.__name__, value)
+            self._modules.passed_on(value)
             return f"module {value.__name__}"
         if type(value) in PLAIN:
             return f"{type(value).__name__} {value!r}"
@@ -147,6 +129,8 @@ class _Reader:
         kind = type(value)
         if kind in (list, tuple, set, frozenset, dict):
             return self._collection(value, name)
+        if is_look_up(value):
+            self._looks_up = True
         if isinstance(getattr(value, "evalType", None), int) and hasattr(value, "func"):
             return self._udf(value, name)
         if kind is types.FunctionType:
@@ -201,40 +185,72 @@ class _Reader:
         return f"{kind} {getattr(udf, 'returnType', None)!r} {self.told(udf.func, name)}"
 
     def _function(self, function: types.FunctionType) -> str:
-        module, code = function.__module__, function.__code__
-        if not self._own.has(module, code.co_filename):
-            wrapped = getattr(function, "__wrapped__", None)
-            if wrapped is not None and self._own.has(module, None):
-                given = listed(self._given(function))
-                return f"library's {code.co_name} {self.told(wrapped, code.co_name)} {given}"
-            return f"library {function.__module__}.{function.__qualname__}"
-        self._names.update(names_used(code))
-        # A library's decorator goes by the name of what it decorates, and may count calls.
-        kept = set() if is_own_file(code.co_filename) else names_stored(code)
+        code, module = function.__code__, function.__module__
+        # A library's decorator takes the module's name from what it decorates.
+        written_in = function.__globals__.get("__name__") or module
+        if not self._own.has(written_in, code.co_filename):
+            return self._of_library(function)
+        names = dict.fromkeys(names_used(code))
+        self._names.update(names)
+        self._looks_up = self._looks_up or any(map(is_look_up, names))
         told = [code_text(code, function.__doc__)]
-        told += [f"{n}={self.told(v, n)}" for n, v in _closure(function) if n not in kept]
+        told += [f"{n}={self.told(value, n)}" for n, value in _closure(function)]
         told.append(self.told(function.__defaults__, "defaults"))
         told.append(self.told(function.__kwdefaults__, "defaults"))
         attributes = {n: v for n, v in vars(function).items() if n not in BOOKKEEPING}
         told += [f".{n}={self.told(v, n)}" for n, v in attributes.items()]
-        told += self._globals(code, function.__globals__)
+        told += self._globals(code, names, function.__globals__)
         return f"function {listed(told)}"
 
-    def _given(self, function: types.FunctionType) -> Iterator[str]:
-        """What a library's decorator was given; what it keeps of calls and times is no code."""
-        stored = names_stored(function.__code__)
-        for name, value in _closure(function):
-            plain = type(value) in PLAIN
-            if isinstance(value, (types.FunctionType, type)) or (plain and name not in stored):
-                yield f"{name}={self.told(value, name)}"
-            elif not plain and self._own.has(type(value).__module__, None):
-                yield f"{name}={self.told(type(value), name)}"
+    def _of_library(self, function: types.FunctionType) -> str:
+        """A library's function: by its name; a decorator's with what it was given of one's own.
 
-    def _globals(self, code: types.CodeType, scope: Mapping[str, Any]) -> Iterator[str]:
-        for name in dict.fromkeys(names_used(code)):
-            if name in scope:
+        What it keeps of calls and times is no code.
+        """
+        kept, code = dict(_closure(function)), function.__code__
+        wrapped = getattr(function, "__wrapped__", None)
+        decorates = wrapped is not None and self._own.has(function.__module__, None)
+        if not decorates and not any(map(self._is_own_function, kept.values())):
+            return f"library {function.__module__}.{function.__qualname__}"
+        stored = names_stored(code)
+        told = [self.told(wrapped, code.co_name)]
+        told += [self._given(v, n) for n, v in kept.items() if n not in stored]
+        for n, value in vars(function).items():
+            if isinstance(value, types.MappingProxyType) or self._is_own_function(value):
+                told.append(f".{n}={self.told(value, n)}")
+        return f"library's {code.co_name} {listed(told)}"
+
+    def _given(self, value: object, name: str) -> str:
+        kind = type(value)
+        own = self._own.has(kind.__module__, None)
+        by_type = isinstance(value, ContextDecorator) or not (own or _is_known(value))
+        return f"{name}={self.told(kind if by_type else value, name)}"
+
+    def _is_own_function(self, value: object) -> bool:
+        if not isinstance(value, (types.FunctionType, type)):
+            return False
+        code = getattr(value, "__code__", None)
+        return self._own.has(value.__module__, code and code.co_filename)
+
+    def _globals(
+        self, code: types.CodeType, names: Iterable[str], scope: Mapping[str, Any]
+    ) -> Iterator[str]:
+        modules = set()
+        for name in names:
+            if isinstance(scope.get(name), types.ModuleType) and self._own.has_module(scope[name]):
+                modules.add(name)
+            elif name in scope:
                 yield f"{name}={self.told(scope[name], name)}"
+        if modules or not UNKNOWABLE.isdisjoint(names):
+            for name, attributes in names_looked_up(code):
+                if name in modules:
+                    self._modules.asked(scope[name], attributes)
+                elif name in UNKNOWABLE and name not in scope:
+                    self.unseen.append(f"{name}()")
+        if "import_module" in names:
+            self.unseen.append("import_module()")
         for path, imported in imported_code(code, str(scope.get("__package__") or ""), self._own):
+            self._names.update(names_used(imported))
             yield f"{path.stem}={code_text(imported)}"
 
     def _class(self, kind: type) -> str:
@@ -273,6 +289,12 @@ class _Reader:
         if consists.attributes:
             told += f" {self.told(dict(consists.attributes), name)}"
         return f"{told} {self.told(consists.held, name)}"
+
+
+def _is_known(value: object) -> bool:
+    if type(value) in PLAIN or isinstance(value, (types.FunctionType, type, types.ModuleType)):
+        return True
+    return parts(value, own=False).known
 
 
 def _closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

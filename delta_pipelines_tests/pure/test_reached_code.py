@@ -140,6 +140,24 @@ def test_closures_and_caches_are_looked_into(tmp_path, monkeypatch) -> None:
     assert reached_code(one.wrapped).text != reached_code(other.wrapped).text
 
 
+def test_a_variable_that_installed_code_sets_is_told(tmp_path, monkeypatch) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "installed_part.py").write_text(
+        "def make(limit):\n    def rows(x):\n        nonlocal limit\n"
+        "        limit = limit or 10\n        return limit\n    return rows\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    make = importlib.import_module("installed_part").make
+    monkeypatch.delitem(sys.modules, "installed_part")
+    assert reached_code(make(1)).text != reached_code(make(2)).text
+
+
+def test_code_that_reaches_what_nobody_can_name_is_told_as_unseen() -> None:
+    assert reached_code(lambda name: globals()[name]).unseen == ("globals()",)
+    assert reached_code(lambda name: importlib.import_module(name)).unseen == ("import_module()",)
+    assert reached_code(lambda frame: frame.eval("a > 1")).unseen == ()
+
+
 def test_an_edit_under_a_running_process_is_not_what_the_process_runs(
     tmp_path, monkeypatch
 ) -> None:
@@ -201,13 +219,22 @@ def given(value):
 
         @functools.wraps(function)
         def inner(*args):
-            nonlocal calls
-            calls += 1
+            def count():
+                nonlocal calls
+                calls += 1
+
+            count()
             return function(*args), value
 
         return inner
 
     return decorate
+
+def hiding(function):
+    def inner(*args):
+        return function(*args)
+
+    return inner
 """
 STABLE = {
     "what a library's decorator keeps": (
@@ -226,6 +253,13 @@ STABLE = {
             "@given(1)\ndef rows(x):\n    return part(x)\nrows(1)\n"
         ),
         "from stable_lib import given\n@given(1)\ndef part(x):\n    return x\n",
+    ),
+    "what another module is asked for": (
+        (
+            "import datetime\nimport stable_part\n"
+            "def rows(x):\n    return stable_part.part(x), datetime.datetime.now()\n"
+        ),
+        "import time\nnow = time.time()\ndef part(x):\n    return x\n",
     ),
     "what else is in a module": (
         (
@@ -349,6 +383,64 @@ ROUNDABOUT = {
         ),
         "",
     ),
+    "what is put together from a list": (
+        ("import roundabout_part\ndef rows(x):\n    return getattr(roundabout_part, 'LI' + x)\n"),
+        "import json\nLIST = json.loads('[NUMBER]')\n",
+    ),
+    "a look-up that is made at import": (
+        (
+            "import operator, roundabout_part\nget = operator.attrgetter('part')\n"
+            "def rows(x):\n    return get(roundabout_part)(x)\n"
+        ),
+        PART,
+    ),
+    "what a module gives when asked": (
+        "import roundabout_part\ndef rows(x):\n    return roundabout_part.part\n",
+        "def __getattr__(name):\n    return NUMBER\n",
+    ),
+    "a module that code in the body is given": (
+        (
+            "import roundabout_part\ndef rows(x):\n"
+            "    from roundabout.late import late\n    return late(roundabout_part, x)\n"
+        ),
+        PART,
+    ),
+    "modules of one name": (
+        (
+            "import types\ndef load(n):\n    made = types.ModuleType('roundabout.made')\n"
+            "    exec(f'def part(x): return x * {n}', vars(made))\n    return made\n"
+            "RULES = [load(5), load(NUMBER)]\n"
+            "def rows(x):\n    return [rule.part(x) for rule in RULES]\n"
+        ),
+        "",
+    ),
+    "a package without an __init__": (
+        "import roundabout_space.code\ndef rows(x):\n    return roundabout_space.code.part(x)\n",
+        PART,
+    ),
+    **{
+        f"{what} given to a library's decorator": (
+            "from roundabout_part import part\ndef rows(x):\n    return part(x)\n",
+            (
+                "from dataclasses import dataclass\nfrom decimal import Decimal\n"
+                "from roundabout_lib import given\n@dataclass\nclass Own:\n    n: int\n"
+                f"@given({value})\ndef part(x):\n    return x\n"
+            ),
+        )
+        for what, value in {
+            "a list": "['a', NUMBER]",
+            "a keyword": "value={'a': NUMBER}",
+            "a decimal": "Decimal(NUMBER)",
+            "an own value": "Own(NUMBER)",
+        }.items()
+    },
+    "code under a decorator that hides it": (
+        (
+            "from roundabout_lib import hiding\n@hiding\ndef part(x):\n    return NUMBER\n"
+            "def rows(x):\n    return part(x)\n"
+        ),
+        "",
+    ),
     "a package imported in the body": (
         "def rows(x):\n    from roundabout_part import part\n    return part(x)\n",
         PART,
@@ -371,12 +463,16 @@ def test_code_that_is_reached_in_a_roundabout_way_shows(
         folder = tmp_path / str(next(_numbers))
         (folder / "roundabout").mkdir(parents=True)
         (folder / "roundabout" / "__init__.py").write_text("")
-        for file, text in (("roundabout/code.py", pipeline), ("roundabout_part.py", part)):
+        (folder / "roundabout" / "late.py").write_text("late = lambda m, x: m.part(x)\n")
+        (folder / "roundabout_space").mkdir()
+        files = {"roundabout/code.py": pipeline}
+        files |= {"roundabout_part.py": part, "roundabout_space/code.py": part}
+        for file, text in files.items():
             (folder / file).write_text(text.replace("NUMBER", str(number)))
         (folder / "site-packages").mkdir()
         (folder / "site-packages" / "roundabout_lib.py").write_text(LIBRARY)
-        for name in ("roundabout", "roundabout.code", "roundabout_part", "roundabout_lib"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
+        for name in [n for n in sys.modules if n.startswith("roundabout")]:
+            monkeypatch.delitem(sys.modules, name)
         monkeypatch.syspath_prepend(str(folder / "site-packages"))
         monkeypatch.syspath_prepend(str(folder))
         return reached_code(importlib.import_module("roundabout.code").rows).text
