@@ -5,13 +5,14 @@ consist of little else.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from math import inf
 
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.delta.folders import names_in, read_texts
-from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name
+from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, entries, items
 from delta_pipelines.delta.progress import read_progress
 from delta_pipelines.delta.relations import qualified, read_by
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES, is_not_there
@@ -51,39 +52,78 @@ def are_at_their_end(
     return _unread(spark, folders, files, checkpoint) == []
 
 
-def stream_folders(rows: DataFrame) -> tuple[str, ...]:
-    """The folders of files that a query reads as streams, as it names them (patterns too).
+@dataclass(frozen=True)
+class StreamedFolder:
+    """A folder of files that a query reads as a stream.
+
+    Args:
+        number: That of the stream in the query's checkpoint.
+        place: The folder, or the pattern of folders, with its file system.
+    """
+
+    number: int
+    place: str
+
+
+def stream_folders(rows: DataFrame) -> list[StreamedFolder]:
+    """The folders of files that a query reads as streams.
 
     Args:
         rows: The analysed query, a classic DataFrame.
 
     Example:
         >>> stream_folders(spark.readStream.text("/landing/*"))
-        ('file:/landing/*',)
+        [StreamedFolder(number=0, place='file:/landing/*')]
     """
-    sources = [node.dataSource() for node in read_by(rows).values() if _is_of_files(node)]
-    return tuple(_place(source, str(source.options().get("path").get())) for source in sources)
+    return [
+        StreamedFolder(number, _place(node.dataSource()))
+        for number, node in enumerate(_streams(rows))
+        if _is_of_files(node)
+    ]
 
 
-def has_read_of(spark: SparkSession, rows: DataFrame, checkpoint: str) -> bool:
-    """True when a checkpoint knows any of the files that are now in a query's folders.
+def takes_all_for_new(
+    spark: SparkSession, rows: DataFrame, checkpoint: str, numbers: Collection[int]
+) -> bool:
+    """True when a stream has read files, and none of those in one of its folders is among them.
+
+    Also when that cannot be told; a stream that has read nothing yet has only new files.
 
     Args:
         spark: A classic session.
         rows: The analysed query.
         checkpoint: The folder of its checkpoint.
+        numbers: Those of the folders.
     """
-    progress = read_progress(spark, checkpoint)
-    nodes = [node for node in read_by(rows).values() if _is_of_files(node)]
-    files = progress.files if progress is not None else {}
-    if not files:
-        return False
+    nodes = _streams(rows)
     try:
-        listed = {path for node in nodes for path in _listed(spark, node)}
-    except SPARK_FAILURES:
-        return False  # Not even a folder.
-    logs = (_logged(spark, f"{checkpoint}/sources/{n}", batch) for n, batch in files.items())
-    return any(logged is not None and logged & listed for logged in logs)
+        progress = read_progress(spark, checkpoint)
+        files = progress.files if progress is not None else {}
+        return any(
+            _knows_none(spark, nodes[number], f"{checkpoint}/sources/{number}", files[number])
+            for number in numbers
+            if files.get(number, -1) >= 0
+        )
+    except (*SPARK_FAILURES, ValueError, KeyError):
+        return True  # The folder or the log cannot be read.
+
+
+def _knows_none(spark: SparkSession, node: JavaObject, log: str, batch: int) -> bool:
+    logged = _logged(spark, log, batch)
+    return logged is None or logged.isdisjoint(_listed(spark, node))
+
+
+def _streams(rows: DataFrame) -> list[JavaObject]:
+    """The streams that a query reads, each at the number by which its checkpoint knows it.
+
+    Source of the rule: Spark's `MicroBatchExecution` numbers them in the order of the plan, and
+    equal ones once; inputs that are declared are some of them.
+    """
+    found: list[JavaObject] = []
+    for leaf in items(rows._jdf.queryExecution().analyzed().collectLeaves()):
+        if leaf.isStreaming() and leaf not in found:
+            found.append(leaf)
+    return found
 
 
 def left_out_files(
@@ -109,8 +149,7 @@ def left_out_files(
 def _left_out(spark: SparkSession, rows: DataFrame, checkpoint: str, before_ms: float) -> list[str]:
     progress = read_progress(spark, checkpoint)
     files = progress.files if progress is not None else {}
-    streams = [node for relation, node in read_by(rows).items() if relation.is_streaming]
-    folders = [node for node in streams if _is_of_files(node)]
+    folders = [node for node in _streams(rows) if _is_of_files(node)]
     if not files or len(folders) != len(files):
         return []
     unread = _unread(spark, folders, files, checkpoint) or []
@@ -147,11 +186,18 @@ def _modified_ms(spark: SparkSession, path: str) -> float:
         raise
 
 
-def _place(source: JavaObject, path: str) -> str:
+def _place(source: JavaObject) -> str:
+    path = _option(source, "path")
     try:
         return qualified(source, path)
     except SPARK_FAILURES:
         return path  # Spark says what is wrong with it when the stream starts.
+
+
+def _option(source: JavaObject, name: str) -> str:
+    """An option of a source; however its name is written."""
+    given = entries(source.options())
+    return next((str(v).strip() for key, v in given.items() if key.lower() == name.lower()), "")
 
 
 def _is_of_files(node: JavaObject) -> bool:
@@ -174,15 +220,15 @@ def _logged(spark: SparkSession, folder: str, batch: int) -> set[str] | None:
     texts = read_texts(spark, folder, logs, MOST_LOG_BYTES)
     if texts is None:
         return None
-    entries = [entry for text in texts for entry in text.splitlines()[1:]]
-    return {str(json.loads(entry)["path"]) for entry in entries}
+    lines = [line for text in texts for line in text.splitlines()[1:]]
+    return {str(json.loads(line)["path"]) for line in lines}
 
 
 def _listed(spark: SparkSession, node: JavaObject) -> list[str]:
     """The files that a source would find now, as it lists them (Spark's `FileStreamSource`)."""
     jvm = Jvm(spark)
     options = node.dataSource().options()
-    path = jvm.root.org.apache.hadoop.fs.Path(options.get("path").get())
+    path = jvm.root.org.apache.hadoop.fs.Path(_option(node.dataSource(), "path"))
     system = path.getFileSystem(jvm.session.sessionState().newHadoopConf())
     hadoop = jvm.root.org.apache.spark.deploy.SparkHadoopUtil.get()
     roots = hadoop.globPathIfNecessary(system, system.makeQualified(path))

@@ -56,6 +56,9 @@ _CONDITIONS = {
     "DELTA_SCHEMA_CHANGED": StreamFailure.SCHEMA_CHANGED,
     "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS": StreamFailure.SCHEMA_CHANGED,
     "DELTA_SCHEMA_CHANGED_WITH_VERSION": StreamFailure.SCHEMA_CHANGED,
+    # Of a source that a query opens itself, with a schemaTrackingLocation.
+    "DELTA_STREAMING_METADATA_EVOLUTION": StreamFailure.SCHEMA_CHANGED,
+    "DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART": StreamFailure.SCHEMA_CHANGED,
     "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE": StreamFailure.OTHER_STATE,
     "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE": StreamFailure.OTHER_STATE,
     "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA": StreamFailure.OTHER_STATE,
@@ -64,7 +67,6 @@ _CONDITIONS = {
 _OTHER_COLUMNS = (
     "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE",
     "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_",
-    "DELTA_STREAMING_METADATA_EVOLUTION",
     "DELTA_STREAMING_SCHEMA_EVOLUTION_",
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_",
     "DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
@@ -184,16 +186,25 @@ class _NoCallbacks(logging.Filter):
         return "executing the Python Proxy" not in str(record.msg)
 
 
+def stream_text(error: StreamingQueryException) -> str:
+    """What stopped a stream, without the number of its run and without Java's stack.
+
+    Args:
+        error: What waiting for the stream raised.
+    """
+    text = str(error).partition("terminated with exception:")[2] or str(error)
+    return text.partition("\n=== Streaming Query ===")[0].partition("\n\tat ")[0].strip()
+
+
 def explained_stream(error: StreamingQueryException, dataset: str) -> DatasetError:
-    """A stream's failure as the one sentence that says what is wrong, without Java's stack.
+    """A stream's failure as the one sentence that says what is wrong.
 
     Args:
         error: What waiting for the stream raised.
         dataset: Name for the message.
     """
-    text = str(error).partition("terminated with exception:")[2] or str(error)
-    text = text.partition("\n=== Streaming Query ===")[0].partition("\n\tat ")[0].strip()
-    text = text.partition("Read schema: {")[0]  # and another one: as JSON, over pages
+    # Behind it stand two schemas, as JSON, over pages.
+    text = stream_text(error).partition("Read schema: {")[0]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     told = " ".join(lines)[:1500]
     return DatasetError(f"its stream failed: {told}", dataset=dataset)

@@ -1,11 +1,13 @@
 """A table's checkpoint folders held against the table, and against what they read."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.folders import delete_folder
 from delta_pipelines.delta.history import recorded_entry
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.progress import read_progress
+from delta_pipelines.delta.streams import StreamFailure
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
@@ -98,6 +100,34 @@ def check_sources(
                 told.append(f"its stream input {name} was restored (RESTORE, version {version})")
     if told:
         raise DatasetError(outdated_reason(table, flow, base.properties, told), dataset=table.name)
+
+
+def cannot_go_on(
+    table: Table, flow: Flow, current: Mapping[str, str], why: StreamFailure, told: Exception
+) -> DatasetError:
+    """What a stream's failure means that starting it again does not help, with the ways out.
+
+    Args:
+        table: The table that is filled.
+        flow: The flow.
+        current: The properties that the table has.
+        why: What stopped it.
+        told: The failure itself.
+    """
+    ways = f"Ways out: {from_the_beginning(table, [flow], current)}"
+    if why is StreamFailure.OVERWRITTEN:
+        names = ", ".join(repr(stream.name) for stream in flow.streams.values()) or "the source"
+        ways += (
+            f"; or declare how to read {names} from now on: "
+            f"dp.Stream(..., skip_change_commits=True) leaves such commits out, dp.Changes(...) "
+            f"reads them where the table has had a change data feed since then (else together with "
+            f"one of the first ways)"
+        )
+    return DatasetError(
+        f"flow {flow.name!r} cannot go on: {why.value}. Nothing was skipped or doubled. "
+        f"{ways}. ({str(told).partition(': ')[2]})",
+        dataset=table.name,
+    )
 
 
 def delete_old_checkpoints(spark: "SparkSession", state: TableState, plan: Plan) -> None:

@@ -19,6 +19,7 @@ from delta_pipelines.delta.streams import (
     explained_stream,
     quiet_callbacks,
     stream_failure,
+    stream_text,
 )
 from delta_pipelines.delta.table import Commit, TableState
 from delta_pipelines.delta.transaction import Transaction, begin
@@ -28,6 +29,7 @@ from delta_pipelines.flows.facts import table_facts
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import TableFacts
 from delta_pipelines.flows.stream_checkpoints import (
+    cannot_go_on,
     check_not_behind,
     check_sources,
     delete_old_checkpoints,
@@ -48,7 +50,7 @@ from delta_pipelines.planning.flow_definition import fits, flow_definition
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.restored import check_not_restored
-from delta_pipelines.planning.starting_anew import from_the_beginning, outdated_reason
+from delta_pipelines.planning.starting_anew import outdated_reason
 from delta_pipelines.planning.stream_plans import NOTHING_NEW
 from delta_pipelines.steps import Step, reached
 
@@ -206,11 +208,13 @@ class StreamRun:
                 self._stream_once(flow, table_id)
                 return
             except _SourceChanged as changed:
+                if restart == MAX_RESTARTS:
+                    raise changed.told from changed
                 # The same once more is no change that could be followed.
-                if restart == MAX_RESTARTS or str(changed.told) == last:
+                if changed.text == last:
                     why = StreamFailure.OTHER_COLUMNS
                     raise self._cannot_go_on(why, changed.told, flow) from changed
-                last = str(changed.told)
+                last = changed.text
                 self._evolve()
 
     def _stream_once(self, flow: Flow, table_id: str) -> None:
@@ -283,7 +287,7 @@ class StreamRun:
         why = stream_failure(error)
         told = explained_stream(error, self._table.name)
         if why is StreamFailure.SCHEMA_CHANGED:
-            return _SourceChanged(told)
+            return _SourceChanged(told, stream_text(error))
         if why is StreamFailure.OTHER:
             return told
         return self._cannot_go_on(why, told, flow)
@@ -299,12 +303,7 @@ class StreamRun:
 
     def _cannot_go_on(self, why: StreamFailure, told: Exception, flow: Flow) -> DatasetError:
         begun = self._context.begun.get(self._table.identifier)
-        anew = from_the_beginning(self._table, [flow], begun.properties if begun else {})
-        return DatasetError(
-            f"flow {flow.name!r} cannot go on: {why.value}. Nothing was skipped or doubled. "
-            f"{_ways_out(why, flow, anew)} ({str(told).partition(': ')[2]})",
-            dataset=self._table.name,
-        )
+        return cannot_go_on(self._table, flow, begun.properties if begun else {}, why, told)
 
     def _evolve(self) -> None:
         """Give the table the columns that its streams have by now, in one commit."""
@@ -380,18 +379,7 @@ class _Batches:
 class _SourceChanged(Exception):
     """The source's columns changed while it was read; starting again follows them."""
 
-    def __init__(self, told: DatasetError) -> None:
+    def __init__(self, told: DatasetError, text: str) -> None:
         self.told = told
+        self.text = text
         super().__init__(str(told))
-
-
-def _ways_out(why: StreamFailure, flow: Flow, anew: str) -> str:
-    if why is StreamFailure.OVERWRITTEN:
-        names = ", ".join(repr(stream.name) for stream in flow.streams.values()) or "the source"
-        return (
-            f"Ways out: {anew}; or declare how to read {names} from now on: "
-            f"dp.Stream(..., skip_change_commits=True) leaves such commits out, dp.Changes(...) "
-            f"reads them where the table has had a change data feed since then (else together with "
-            f"one of the first ways)."
-        )
-    return f"Ways out: {anew}."

@@ -33,7 +33,7 @@ class StreamSource:
 
     Args:
         table_id: Delta's id of the table that is read; of a folder of files a hash of its place.
-        epoch: Grows with every full refresh of that table.
+        epoch: Grows with every full refresh of that table; of a folder the number of its stream.
     """
 
     table_id: str
@@ -45,9 +45,14 @@ class StreamSource:
         return cls(state.table_id, epoch_of(state.properties))
 
     @classmethod
-    def of_folder(cls, place: str) -> "StreamSource":
-        """A folder of files; a hash, since its name may hold a credential."""
-        return cls(f"{_FOLDER}{hashlib.sha256(place.encode()).hexdigest()[:32]}")
+    def of_folder(cls, place: str, number: int) -> "StreamSource":
+        """A folder of files; a hash, since its name may hold a credential.
+
+        Args:
+            place: Where it is.
+            number: That of the stream: Spark looks for the files that it has read by it.
+        """
+        return cls(f"{_FOLDER}{hashlib.sha256(place.encode()).hexdigest()[:32]}", number)
 
     @property
     def is_folder(self) -> bool:
@@ -110,19 +115,23 @@ class Checkpoint:
             told.append(f"its stream input {name} was {how}")
         return told
 
-    def moved(self, now: Mapping[str, StreamSource]) -> list[str]:
+    def moved(self, now: Mapping[str, StreamSource]) -> dict[str, int]:
         """Say which folders of files were replaced; Spark takes all files of another one for new.
 
         Args:
             now: Folders as they may be shown -> what they are, of all that the flow's streams read.
+
+        Returns:
+            What was replaced by what -> the number of the stream.
         """
-        had = {name: was for name, was in self.sources.items() if was.is_folder}
-        gone = [name for name, was in had.items() if was not in now.values()]
-        new = [name for name, folder in now.items() if folder not in had.values()]
-        if not gone or not new:
-            return []
-        before, after = ", ".join(sorted(gone)), ", ".join(sorted(new))
-        return [f"its stream's folder {before} was replaced by {after}, without a file that it had"]
+        had = {was.epoch: (name, was) for name, was in self.sources.items() if was.is_folder}
+        told = {}
+        for name, folder in now.items():
+            before, was = had.get(folder.epoch, (name, folder))
+            if was != folder:
+                what = f"the folder {before} that its stream reads was replaced by {name}"
+                told[f"{what}, of which Spark would take all files for new ones,"] = folder.epoch
+        return told
 
 
 def checkpoints_folder(storage: str, table: Identifier, flow: str) -> str:
@@ -225,9 +234,18 @@ def next_checkpoints(
             following[flow] = Checkpoint(
                 sources=dict(reads), run=run, columns=had.columns if had else None
             )
-        elif not reads.keys() <= had.sources.keys():
-            following[flow] = replace(had, sources={**reads, **had.sources})
+        else:
+            following[flow] = replace(had, sources=_followed(had.sources, reads))
     return with_columns(following, columns or {})
+
+
+def _followed(
+    had: Mapping[str, StreamSource], reads: Mapping[str, StreamSource]
+) -> Mapping[str, StreamSource]:
+    """What a flow that goes on reads: of tables also what it once did, of folders those of now."""
+    folders = {name: source for name, source in reads.items() if source.is_folder}
+    tables = {name: source for name, source in had.items() if not source.is_folder}
+    return {**reads, **tables, **folders} if folders else {**reads, **had}
 
 
 def with_columns(

@@ -19,6 +19,21 @@ _RECORDED = re.compile(r".* \[(sha256:[0-9a-f]{16})\]", re.DOTALL)
 V = TypeVar("V")
 
 
+def recorded_name(name: str, redaction: Redaction) -> str:
+    """A name without credentials; one in which some were stays another than its like.
+
+    Args:
+        name: The true name.
+        redaction: Takes credentials out of text.
+
+    Example:
+        >>> recorded_name("/a?password=hunter22", Redaction())
+        '/a?password=*** [sha256:550deae80618165f]'
+    """
+    redacted = redaction.text(name)
+    return name if redacted == name else f"{redacted} [{_hash(name)}]"
+
+
 def recorded(dependencies: Dependencies, redaction: Redaction) -> Dependencies:
     """What a dataset depends on, without credentials.
 
@@ -30,8 +45,7 @@ def recorded(dependencies: Dependencies, redaction: Redaction) -> Dependencies:
     """
 
     def told(text: str) -> str:
-        redacted = redaction.text(text)
-        return text if redacted == text else f"{redacted} [{_hash(text)}]"
+        return recorded_name(text, redaction)
 
     def named(values: Mapping[str, V]) -> dict[str, V]:
         return {told(name): value for name, value in values.items()}

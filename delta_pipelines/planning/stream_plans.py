@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.folders import folders_in
 from delta_pipelines.delta.signatures import unavailable
-from delta_pipelines.delta.stream_ends import are_at_their_end, has_read_of, stream_folders
+from delta_pipelines.delta.stream_ends import are_at_their_end, stream_folders, takes_all_for_new
 from delta_pipelines.delta.streams import check_appends
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
@@ -23,6 +23,7 @@ from delta_pipelines.planning.checkpoints import (
 )
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.plan import Plan
+from delta_pipelines.planning.recorded_names import recorded_name
 from delta_pipelines.planning.restored import check_not_restored
 from delta_pipelines.planning.selection import RefreshSet
 from delta_pipelines.planning.starting_anew import (
@@ -92,12 +93,16 @@ class StreamPlans:
             table: The table.
             frames: Its analysed queries, one per flow.
         """
-        flows, told = self._graph.flows_of(table.identifier), self._plan.redaction.text
-        places = [stream_folders(frame) if frame.isStreaming else () for frame in frames]
-        return {
-            flow.key: {told(place): StreamSource.of_folder(place) for place in of_flow}
-            for flow, of_flow in zip(flows, places, strict=True)
-        }
+        found: dict[str, dict[str, StreamSource]] = {}
+        for flow, frame in zip(self._graph.flows_of(table.identifier), frames, strict=True):
+            streamed = stream_folders(frame) if frame.isStreaming else []
+            found[flow.key] = {
+                recorded_name(one.place, self._plan.redaction): StreamSource.of_folder(
+                    one.place, one.number
+                )
+                for one in streamed
+            }
+        return found
 
     def check(
         self,
@@ -149,7 +154,7 @@ class StreamPlans:
                 told = had.outdated(self._sources(flow))
                 moved = had.moved(folders[flow.key])
                 path = had.path(self._plan.storage, table.identifier, flow.key)
-                if moved and not has_read_of(frame.sparkSession, frame, path):
+                if moved and takes_all_for_new(frame.sparkSession, frame, path, moved.values()):
                     told += moved
                 if told:
                     raise DatasetError(outdated_reason(table, flow, has, told), dataset=table.name)
@@ -191,8 +196,10 @@ class StreamPlans:
         current = checkpoints_of(base.properties) if base else {}
         for flow, frame in zip(self._graph.flows_of(table.identifier), frames, strict=True):
             had = current.get(flow.key)
-            names = {*self._sources(flow), *folders[flow.key]}
-            if had is None or not names <= had.sources.keys():
+            sources, files = self._sources(flow), folders[flow.key]
+            if had is None or not sources.keys() <= had.sources.keys():
+                return False
+            if not files.items() <= had.sources.items():
                 return False
             reads = stream_inputs(self._graph, flow)
             if flow.name.lower() in self._chosen.reset or any(map(self._tables.is_written, reads)):

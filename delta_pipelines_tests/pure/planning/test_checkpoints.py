@@ -83,15 +83,32 @@ def test_a_source_made_anew_or_refreshed_fully_is_told() -> None:
 
 
 def test_a_folder_that_was_replaced_is_told_and_tables_are_told_apart_from_it() -> None:
-    a, b, table = StreamSource.of_folder("/a"), StreamSource.of_folder("/b"), StreamSource("id")
+    a, b = StreamSource.of_folder("/a", 0), StreamSource.of_folder("/b", 0)
+    table, second = StreamSource("id"), StreamSource.of_folder("/b", 1)
     had = Checkpoint("c", {"file:/a": a, "s.t": table})
     assert had.outdated({"s.t": table}) == []
-    assert had.moved({"file:/a": a}) == had.moved({}) == had.moved({"/a": a, "file:/b": b}) == []
-    (told,) = had.moved({"file:/b": b})
-    assert "file:/a was replaced by file:/b" in told
-    # A name in which a credential is left out is not what tells folders apart.
-    assert Checkpoint("c", {"/***": a}).moved({"/***": b}) != []
-    assert Checkpoint("c", {"s.t": table}).moved({"/b": b}) == []
+    assert had.moved({"file:/a": a}) == had.moved({}) == {}
+    ((told, number),) = had.moved({"file:/b": b}).items()
+    assert "folder file:/a that its stream reads was replaced by file:/b" in told
+    assert number == 0
+    # Which log of files Spark looks into is a matter of the stream's number.
+    assert had.moved({"file:/a": a, "file:/b": second}) == {}
+    both = Checkpoint("c", {"file:/a": a, "file:/b": second})
+    turned = {"/a": StreamSource.of_folder("/a", 1), "/b": b}
+    assert sorted(both.moved(turned).values()) == [0, 1]
+    assert Checkpoint("c", {"s.t": table}).moved({"/b": b}) == {}
+
+
+def test_of_the_folders_of_a_flow_those_of_now_are_recorded() -> None:
+    a, b, table = (
+        StreamSource.of_folder("/a", 0),
+        StreamSource.of_folder("/b", 0),
+        StreamSource("t"),
+    )
+    had = {"f": Checkpoint("c", {"/a": a, "s.t": table})}
+    assert next_checkpoints(had, {"f": {}}, anew=[]) == had
+    following = next_checkpoints(had, {"f": {"s.u": StreamSource("u"), "/b": b}}, anew=[])
+    assert following["f"].sources == {"s.u": StreamSource("u"), "s.t": table, "/b": b}
 
 
 def test_sources_that_were_all_replaced_are_told_by_name() -> None:

@@ -41,7 +41,7 @@ def test_a_folder_that_was_moved_is_told_and_nothing_is_doubled(
     land(after, 3)
     moved = reading(schema, after)
     told = str(moved.plan(spark).datasets["t"].error)
-    assert f"folder file:{before} was replaced by file:{after}, without a file" in told
+    assert f"folder file:{before} that its stream reads was replaced by file:{after}, of" in told
     assert f"{way_out}=['t']" in told
     assert str(failure(run(moved, spark).results["t"])) == told
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
@@ -64,6 +64,15 @@ def test_a_pattern_that_finds_the_same_files_and_more_goes_on(spark, schema, tmp
     land(tmp_path / "2027", 3)
     run_well(wider, spark)
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
+
+
+def test_a_folder_that_was_never_read_may_be_corrected(spark, schema, tmp_path):
+    failure(run(reading(schema, tmp_path / "mispselt"), spark).results["t"])
+    land(tmp_path / "misspelt", 1)
+    run_well(reading(schema, tmp_path / "misspelt"), spark)
+    assert rows_of(spark, f"{schema}.t") == [(1,)]
+    land(tmp_path / "other", 1)
+    failure(run(reading(schema, tmp_path / "other"), spark).results["t"])
 
 
 def test_a_folder_from_before_folders_were_recorded_is_recorded_now(spark, schema, tmp_path):
@@ -89,3 +98,32 @@ def test_a_credential_in_a_folders_name_is_not_recorded(spark, schema, tmp_path)
     told = str(failure(run(reading(schema, tmp_path / "password=hunter33"), spark).results["t"]))
     assert "was replaced by" in told
     assert "hunter" not in told
+
+
+def both(schema: str, first: Path, second: Path) -> dp.Pipeline:
+    """A stream of two folders, one of them behind a temporary view."""
+    pipeline = scratch(schema)
+
+    @pipeline.temporary_view
+    def some(spark: SparkSession) -> DataFrame:
+        return spark.readStream.schema("id INT").json(str(first))
+
+    @pipeline.streaming_table
+    def t(spark: SparkSession, some: DataFrame) -> DataFrame:
+        return some.union(spark.readStream.schema("id INT").json(str(second)))
+
+    return pipeline
+
+
+def test_of_several_folders_the_one_that_was_moved_is_told(spark, schema, tmp_path):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    land(a, 1)
+    land(b, 2)
+    run_well(both(schema, a, b), spark)
+    shutil.copytree(a, c)
+    for first, second, moved in ((c, b, a), (a, c, b), (b, a, a)):
+        told = str(failure(run(both(schema, first, second), spark).results["t"]))
+        assert f"folder file:{moved} that its stream reads was replaced by" in told
+    land(a, 3)
+    run_well(both(schema, a, b), spark)
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
