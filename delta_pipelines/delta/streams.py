@@ -59,19 +59,16 @@ _CONDITIONS = {
     # Of a source that a query opens itself, with a schemaTrackingLocation.
     "DELTA_STREAMING_METADATA_EVOLUTION": StreamFailure.SCHEMA_CHANGED,
     "DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART": StreamFailure.SCHEMA_CHANGED,
+    "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION": StreamFailure.OTHER_COLUMNS,
+    "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE": StreamFailure.OTHER_COLUMNS,
+    "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG": StreamFailure.OTHER_COLUMNS,
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA": StreamFailure.OTHER_COLUMNS,
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE": StreamFailure.OTHER_COLUMNS,
     "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE": StreamFailure.OTHER_STATE,
     "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE": StreamFailure.OTHER_STATE,
     "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA": StreamFailure.OTHER_STATE,
 }
 """Delta's and Spark's error conditions, as of Delta 4.4 and Spark 4.2."""
-_OTHER_COLUMNS = (
-    "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE",
-    "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_",
-    "DELTA_STREAMING_SCHEMA_EVOLUTION_",
-    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_",
-    "DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
-)
-"""How those begin that say so of a source's columns."""
 
 
 def read_stream(spark: SparkSession, state: TableState, how: Stream | Changes) -> DataFrame:
@@ -156,8 +153,6 @@ def stream_failure(error: StreamingQueryException) -> StreamFailure:
     for condition in _CONDITION.findall(text):
         if condition in _CONDITIONS:
             return _CONDITIONS[condition]
-        if condition.startswith(_OTHER_COLUMNS):
-            return StreamFailure.OTHER_COLUMNS
     if "assertion failed: Invalid batch:" in text:  # a batch of Delta's source after an ALTER
         return StreamFailure.SCHEMA_CHANGED
     if "sources in the checkpoint offsets" in text:
