@@ -12,6 +12,13 @@ _FLAGS = (
 """The others follow from the rest, or tell of its place, its docstring and its annotations."""
 _KEPT_FLAGS = sum(_FLAGS)
 _LOADS = frozenset(dis.hasconst)
+_FILLING = frozenset(
+    {
+        *("add", "append", "appendleft", "clear", "discard", "extend", "insert", "move_to_end"),
+        *("pop", "popitem", "popleft", "remove", "setdefault", "update", "__setitem__"),
+    }
+)
+"""Methods that change what a collection holds."""
 
 
 def code_text(code: CodeType, doc: str | None = None) -> str:
@@ -54,6 +61,18 @@ def names_stored(code: CodeType) -> set[str]:
     stored = {step.argval for step in steps if step.opname in ("STORE_DEREF", "DELETE_DEREF")}
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return stored.union(*map(names_stored, inner))
+
+
+def names_filled(code: CodeType) -> set[str]:
+    """Variables around it that code, or a function inside of it, may put something into."""
+    found: set[str] = set()
+    writes = not _FILLING.isdisjoint(code.co_names)
+    for step in dis.get_instructions(code):
+        writes = writes or step.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+    if writes:
+        found.update(code.co_freevars)
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return found.union(*map(names_filled, inner))
 
 
 def _constant(constant: object) -> str:

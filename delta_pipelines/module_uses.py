@@ -77,23 +77,29 @@ class UsedModules:
             self._met[id(module)] = module
             self._passed_on.add(id(module))
 
-    def asked(self, module: ModuleType, attributes: Sequence[str]) -> None:
+    def asked(self, module: ModuleType, attributes: Sequence[str]) -> list[str]:
         """Note what code asks of one; where no attribute follows, it is passed on.
 
         Args:
             module: Any; a library's is left out.
             attributes: In a row, as of `acme.rules.part`.
+
+        Returns:
+            Which modules stand for the attributes: `rules=module acme.rules`.
         """
+        told: list[str] = []
         for attribute in attributes:
             if not self._own.has_module(module):
-                return
+                return told
             inner = vars(module).get(attribute)
             if not isinstance(inner, ModuleType):
                 self._met[id(module)] = module
                 self._asked |= {(id(module), attribute), (id(module), "__getattr__")}
-                return
+                return told
+            told.append(f"{attribute}=module {inner.__name__}")
             module = inner
         self.passed_on(module)
+        return told
 
     def next(self, names: set[str], *, everything: bool) -> list[tuple[ModuleType, str]]:
         """What there is of that which has been asked since the last time; by name.
@@ -104,8 +110,7 @@ class UsedModules:
         """
         asked = set(self._asked)
         for key in self._passed_on:
-            members = vars(self._met[key])
-            public = {n for n in members if not n.startswith("__")} if everything else set()
+            public = set(_members(self._met[key])) if everything else set()
             asked |= {(key, name) for name in {*names, *public, "__getattr__"}}
         new = {(key, name) for key, name in asked - self._done if name in vars(self._met[key])}
         self._done |= new
@@ -118,3 +123,11 @@ class UsedModules:
             return module.__name__, file, met.index(one[0]), one[1]
 
         return [(self._met[key], name) for key, name in sorted(new, key=place)]
+
+
+def _members(module: ModuleType) -> Iterator[str]:
+    """What stands in a module; which parts of a package are imported is no matter of its code."""
+    for name, value in vars(module).items():
+        is_part = isinstance(value, ModuleType) and value.__name__ == f"{module.__name__}.{name}"
+        if not name.startswith("__") and not is_part:
+            yield name

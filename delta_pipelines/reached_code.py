@@ -7,14 +7,14 @@ under a running process says what the next process will do, not what this one di
 import logging
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ContextDecorator
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence, MutableSet
+from contextlib import _GeneratorContextManager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from delta_pipelines.body_imports import imported_code
-from delta_pipelines.code_text import code_text, listed, names_stored, names_used
+from delta_pipelines.code_text import code_text, listed, names_filled, names_stored, names_used
 from delta_pipelines.module_uses import UNKNOWABLE, UsedModules, is_look_up, names_looked_up
 from delta_pipelines.own_code import OwnCode
 from delta_pipelines.value_parts import BOOKKEEPING, PLAIN, members, parts
@@ -33,6 +33,8 @@ _OF_BUILT_IN = (
     *(types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType),
     *(types.GetSetDescriptorType, types.MemberDescriptorType),
 )
+_FILLED = (MutableMapping, MutableSequence, MutableSet)
+"""What a decorator may remember calls in."""
 MAX_ITEMS = 10_000
 """A longer collection is not looked into."""
 MAX_REPEATED = 100_000
@@ -203,28 +205,31 @@ class _Reader:
         return f"function {listed(told)}"
 
     def _of_library(self, function: types.FunctionType) -> str:
-        """A library's function: by its name; a decorator's with what it was given of one's own.
+        """A library's function: by its name; a decorator's with what it was given.
 
-        What it keeps of calls and times is no code.
+        What it counts and remembers of calls is no code.
         """
         kept, code = dict(_closure(function)), function.__code__
         wrapped = getattr(function, "__wrapped__", None)
         decorates = wrapped is not None and self._own.has(function.__module__, None)
         if not decorates and not any(map(self._is_own_function, kept.values())):
             return f"library {function.__module__}.{function.__qualname__}"
-        stored = names_stored(code)
+        stored, filled = names_stored(code), names_filled(code)
         told = [self.told(wrapped, code.co_name)]
-        told += [self._given(v, n) for n, v in kept.items() if n not in stored]
+        for n, value in kept.items():
+            if n not in stored and not (n in filled and isinstance(value, _FILLED)):
+                told.append(f"{n}={self._given(value, n)}")
         for n, value in vars(function).items():
             if isinstance(value, types.MappingProxyType) or self._is_own_function(value):
                 told.append(f".{n}={self.told(value, n)}")
-        return f"library's {code.co_name} {listed(told)}"
+        # Of several such functions in one library the name of the outer one tells which it is.
+        which = getattr(code, "co_qualname", code.co_name)
+        return f"library's {function.__globals__.get('__name__')}.{which} {listed(told)}"
 
-    def _given(self, value: object, name: str) -> str:
-        kind = type(value)
-        own = self._own.has(kind.__module__, None)
-        by_type = isinstance(value, ContextDecorator) or not (own or _is_known(value))
-        return f"{name}={self.told(kind if by_type else value, name)}"
+    def _given(self, value: Any, name: str) -> str:
+        if isinstance(value, _GeneratorContextManager):
+            return self.told((value.func, value.args, value.kwds), name)
+        return self.told(value, name)
 
     def _is_own_function(self, value: object) -> bool:
         if not isinstance(value, (types.FunctionType, type)):
@@ -239,12 +244,13 @@ class _Reader:
         for name in names:
             if isinstance(scope.get(name), types.ModuleType) and self._own.has_module(scope[name]):
                 modules.add(name)
+                yield f"{name}=module {scope[name].__name__}"
             elif name in scope:
                 yield f"{name}={self.told(scope[name], name)}"
         if modules or not UNKNOWABLE.isdisjoint(names):
             for name, attributes in names_looked_up(code):
                 if name in modules:
-                    self._modules.asked(scope[name], attributes)
+                    yield from self._modules.asked(scope[name], attributes)
                 elif name in UNKNOWABLE and name not in scope:
                     self.unseen.append(f"{name}()")
         if "import_module" in names:
@@ -289,12 +295,6 @@ class _Reader:
         if consists.attributes:
             told += f" {self.told(dict(consists.attributes), name)}"
         return f"{told} {self.told(consists.held, name)}"
-
-
-def _is_known(value: object) -> bool:
-    if type(value) in PLAIN or isinstance(value, (types.FunctionType, type, types.ModuleType)):
-        return True
-    return parts(value, own=False).known
 
 
 def _closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

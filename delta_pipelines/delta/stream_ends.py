@@ -20,6 +20,7 @@ from delta_pipelines.delta.spark_errors import SPARK_FAILURES, is_not_there
 MOST_LOG_BYTES = 8 * 1024 * 1024
 """A longer log of files (some 50,000 of them) is left to Spark, which holds it in the JVM."""
 _COMPACT = ".compact"
+_STREAMS = ("StreamingRelation", "StreamingRelationV2")
 
 
 def are_at_their_end(
@@ -121,7 +122,7 @@ def _streams(rows: DataFrame) -> list[JavaObject]:
     """
     found: list[JavaObject] = []
     for leaf in items(rows._jdf.queryExecution().analyzed().collectLeaves()):
-        if leaf.isStreaming() and leaf not in found:
+        if class_name(leaf) in _STREAMS and leaf not in found:
             found.append(leaf)
     return found
 

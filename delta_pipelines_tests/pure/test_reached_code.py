@@ -152,6 +152,22 @@ def test_a_variable_that_installed_code_sets_is_told(tmp_path, monkeypatch) -> N
     assert reached_code(make(1)).text != reached_code(make(2)).text
 
 
+def test_an_object_of_a_library_given_to_its_decorator_is_unseen(tmp_path, monkeypatch) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "opaque_lib.py").write_text(
+        f"{LIBRARY}\nclass Policy:\n    def __init__(self, n):\n        self.n = n\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    library = importlib.import_module("opaque_lib")
+    monkeypatch.delitem(sys.modules, "opaque_lib")
+
+    @library.given(library.Policy(1))
+    def rows(x):
+        return x
+
+    assert reached_code(rows).unseen == ("value",)
+
+
 def test_code_that_reaches_what_nobody_can_name_is_told_as_unseen() -> None:
     assert reached_code(lambda name: globals()[name]).unseen == ("globals()",)
     assert reached_code(lambda name: importlib.import_module(name)).unseen == ("import_module()",)
@@ -235,13 +251,28 @@ def hiding(function):
         return function(*args)
 
     return inner
+
+def twice(function):
+    def inner(*args):
+        return function(*args) and function(*args)
+
+    return inner
+
+def remembering(function):
+    cache = {}
+
+    def inner(x):
+        if x not in cache:
+            cache[x] = function(x)
+        return cache[x]
+
+    return inner
 """
 STABLE = {
     "what a library's decorator keeps": (
         "import stable_part\ndef rows(x):\n    return stable_part.part(x)\n",
         (
-            "import contextlib, time\nclass Timed(contextlib.ContextDecorator):\n"
-            "    def __init__(self):\n        self.at = time.time()\n"
+            "import contextlib\nclass Timed(contextlib.ContextDecorator):\n"
             "    def __enter__(self):\n        return self\n"
             "    def __exit__(self, *error):\n        return False\n"
             "@Timed()\ndef part(x):\n    return x\n"
@@ -253,6 +284,20 @@ STABLE = {
             "@given(1)\ndef rows(x):\n    return part(x)\nrows(1)\n"
         ),
         "from stable_lib import given\n@given(1)\ndef part(x):\n    return x\n",
+    ),
+    "what a library's decorator remembers": (
+        "from stable_part import part\ndef rows(x):\n    return part(x)\n",
+        ("from stable_lib import remembering\n@remembering\ndef part(x):\n    return x\n"),
+    ),
+    "which parts of a package are loaded": (
+        (
+            "import stable_part\ndef of(package, name):\n    return getattr(package, name, 1)\n"
+            "def rows(x):\n    return of(stable_part, 'part')(x)\n"
+        ),
+        (
+            "import sys, types\ndef part(x):\n    made = types.ModuleType('stable_part.late')\n"
+            "    setattr(sys.modules[__name__], 'late', made)\n    return x\n"
+        ),
     ),
     "what another module is asked for": (
         (
@@ -434,6 +479,45 @@ ROUNDABOUT = {
             "an own value": "Own(NUMBER)",
         }.items()
     },
+    "a number given to a decorator by contextmanager": (
+        (
+            "import contextlib\n@contextlib.contextmanager\ndef scaled(n):\n    yield n\n"
+            "@scaled(NUMBER)\ndef rows(x):\n    return x\n"
+        ),
+        "",
+    ),
+    "the body of a decorator by contextmanager": (
+        (
+            "import contextlib\n@contextlib.contextmanager\ndef scaled(n):\n    yield NUMBER\n"
+            "@scaled(1)\ndef rows(x):\n    return x\n"
+        ),
+        "",
+    ),
+    "a number given to a decorator of one's own": (
+        (
+            "import contextlib\nclass scaled(contextlib.ContextDecorator):\n"
+            "    def __init__(self, n):\n        self.n = n\n"
+            "    def __enter__(self):\n        return self\n"
+            "    def __exit__(self, *error):\n        return False\n"
+            "@scaled(NUMBER)\ndef rows(x):\n    return x\n"
+        ),
+        "",
+    ),
+    "which of two modules a name stands for": (
+        (
+            "import roundabout_part as a\nimport roundabout_space.code as b\n"
+            "chosen = (a, b)[NUMBER - 1]\n"
+            "def rows(x):\n    return chosen.part(x), a.part, b.part\n"
+        ),
+        "def part(x):\n    return x\n",
+    ),
+    "which of two decorators of a library it is": (
+        (
+            "import roundabout_lib as lib\nhide = (lib.hiding, lib.twice)[NUMBER - 1]\n"
+            "@hide\ndef part(x):\n    return x\ndef rows(x):\n    return part(x)\n"
+        ),
+        "",
+    ),
     "code under a decorator that hides it": (
         (
             "from roundabout_lib import hiding\n@hiding\ndef part(x):\n    return NUMBER\n"
