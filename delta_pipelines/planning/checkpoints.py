@@ -130,7 +130,7 @@ class Checkpoint:
             before, was = had.get(folder.epoch, (name, folder))
             if was != folder:
                 what = f"the folder {before} that its stream reads was replaced by {name}"
-                told[f"{what}, of which Spark would take all files for new ones,"] = folder.epoch
+                told[f"{what} (to Spark all files there are new)"] = folder.epoch
         return told
 
 

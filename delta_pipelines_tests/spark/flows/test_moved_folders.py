@@ -41,7 +41,7 @@ def test_a_folder_that_was_moved_is_told_and_nothing_is_doubled(
     land(after, 3)
     moved = reading(schema, after)
     told = str(moved.plan(spark).datasets["t"].error)
-    assert f"folder file:{before} that its stream reads was replaced by file:{after}, of" in told
+    assert f"folder file:{before} that its stream reads was replaced by file:{after} (to" in told
     assert f"{way_out}=['t']" in told
     assert str(failure(run(moved, spark).results["t"])) == told
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
@@ -127,3 +127,35 @@ def test_of_several_folders_the_one_that_was_moved_is_told(spark, schema, tmp_pa
     land(a, 3)
     run_well(both(schema, a, b), spark)
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
+
+
+def test_a_folder_beside_a_table_is_known_by_its_own_number(spark, schema, tmp_path):
+    """A reference to a common table expression is no stream of its own."""
+    spark.range(1).selectExpr("CAST(id AS INT) AS id").write.format("delta").saveAsTable(
+        f"{schema}.landing"
+    )
+    land(tmp_path / "a", 1)
+
+    def reading_both(place: Path) -> dp.Pipeline:
+        pipeline = scratch(schema)
+        pipeline.source(f"{schema}.landing")
+
+        @pipeline.streaming_table(inputs={"new": f"{schema}.landing"})
+        def t(spark: SparkSession, new: DataFrame) -> DataFrame:
+            session = new.sparkSession
+            new.createOrReplaceTempView("of_a_table")
+            files = session.readStream.schema("id INT").json(str(place))
+            files.createOrReplaceTempView("of_files")
+            return session.sql(
+                "WITH x AS (SELECT id FROM of_a_table) "
+                "SELECT id FROM x UNION ALL SELECT id FROM of_files"
+            )
+
+        return pipeline
+
+    run_well(reading_both(tmp_path / "a"), spark)
+    assert rows_of(spark, f"{schema}.t") == [(0,), (1,)]
+    shutil.move(tmp_path / "a", tmp_path / "b")
+    told = str(failure(run(reading_both(tmp_path / "b"), spark).results["t"]))
+    assert "was replaced by" in told
+    assert rows_of(spark, f"{schema}.t") == [(0,), (1,)]
