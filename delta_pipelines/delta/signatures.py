@@ -59,6 +59,8 @@ REQUIRED: tuple[Member, ...] = (
     Member(f"{_DELTA}.Snapshot", "metadata"),
     Member(f"{_DELTA}.Snapshot", "protocol"),
     Member(f"{_DELTA}.Snapshot", "checksumOpt"),
+    Member(f"{_DELTA}.Snapshot", "computeChecksum"),
+    Member(f"{_DELTA}.DummySnapshot", "<init>", (_PATH, f"{_DELTA}.DeltaLog")),
     Member(f"{_DELTA}.VersionChecksum", "setTransactions"),
     Member(f"{_DELTA}.VersionChecksum", "allFiles"),
     Member(f"{_DELTA}.VersionChecksum", "numFiles"),

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.definition import TABLE_ID, TableDefinition
+from delta_pipelines.delta.empty_snapshot import no_table
 from delta_pipelines.delta.evolution import names_in_files
 from delta_pipelines.delta.file_entries import listed_files
 from delta_pipelines.delta.jvm import JavaObject, Jvm, entries, items, optional
@@ -36,10 +37,9 @@ class Staging:
 
     def __init__(self, jvm: Jvm, opened: OpenLog) -> None:
         self._jvm = jvm
-        self._opened = opened
-        snapshot = jvm.some(opened.snapshot) if opened.exists else jvm.none
+        self._opened = opened if opened.exists else replace(opened, snapshot=no_table(jvm, opened))
         self._txn: JavaObject = opened.log.startTransaction(
-            jvm.some(opened.catalog_table), snapshot
+            jvm.some(opened.catalog_table), jvm.some(self._opened.snapshot)
         )
         self._actions: JavaObject = jvm.sequence([])
         self._files: JavaObject | None = None

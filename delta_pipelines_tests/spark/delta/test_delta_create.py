@@ -1,6 +1,8 @@
 """Creating a table: one commit, then its catalog entry, and what a crash in between leaves."""
 
+import json
 import shutil
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -34,6 +36,26 @@ def test_a_new_table_is_one_commit_and_a_managed_table(spark, table, put, look) 
     assert (state.comment, state.table_id, state.version) == ("Three rows", commit.table_id, 0)
     assert state.registered
     assert spark.sql(f"SHOW TBLPROPERTIES {table} ('team')").first()["value"] == "it's ours"
+
+
+def test_the_files_of_a_first_commit_are_told_beside_the_log_without_a_query(
+    spark, table, put, look
+) -> None:
+    def queries() -> int:
+        spark._jsparkSession.sparkContext().listenerBus().waitUntilEmpty()
+        return spark._jsparkSession.sharedState().statusStore().executionsCount()
+
+    before = queries()
+    commit = put(spark.range(3, numPartitions=2))
+    assert queries() - before == 1  # for the rows; Delta's own would find no files
+    log = Path(commit.location.removeprefix("file:")) / "_delta_log"
+    checksum = json.loads((log / f"{0:020}.crc").read_text())
+    told = {file["path"] for file in checksum["allFiles"]}
+    assert told == {path.rsplit("/", 1)[-1] for path in spark.table(str(table)).inputFiles()}
+    assert (checksum["numFiles"], len(told)) == (2, 2)
+    assert (checksum["setTransactions"], checksum["domainMetadata"]) == ([], [])
+    put(spark.range(4, numPartitions=1))
+    assert look.rows() == [(0,), (1,), (2,), (3,)]
 
 
 def test_a_table_can_be_created_without_rows(spark, table, look) -> None:

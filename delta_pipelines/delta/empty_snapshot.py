@@ -1,0 +1,32 @@
+"""The state that a table has before its first commit, with the list of its files: an empty one."""
+
+from delta_pipelines.delta.jvm import JavaObject, Jvm
+from delta_pipelines.delta.snapshots import OpenLog
+
+_DELTA = "org.apache.spark.sql.delta"
+
+
+def no_table(jvm: Jvm, opened: OpenLog) -> JavaObject:
+    """Make the `Snapshot` of a table that does not exist, for the transaction that creates it.
+
+    Delta's own knows no files either, but finds that out by a Spark query: when the transaction
+    reads them, and when it writes the checksum of the first version, which lists them. In a JVM
+    that has just started these two queries were a quarter of a small run's first commits. So the
+    list goes where later versions have it, into the checksum.
+
+    Args:
+        jvm: The session's JVM.
+        opened: The table's log, which has no commit.
+    """
+    snapshot = jvm.type(f"{_DELTA}.DummySnapshot")(opened.log.logPath(), opened.log)
+    checksum = snapshot.computeChecksum()
+    _set(checksum, checksum.getClass(), "allFiles", jvm.some(jvm.sequence([])))
+    _set(snapshot, snapshot.getClass().getSuperclass(), "checksumOpt", jvm.some(checksum))
+    return snapshot
+
+
+def _set(instance: JavaObject, owner: JavaObject, name: str, value: JavaObject) -> None:
+    """Set a Scala `val` of an object that nobody else has yet."""
+    field = owner.getDeclaredField(name)
+    field.setAccessible(True)
+    field.set(instance, value)
