@@ -1,6 +1,5 @@
 """A SparkSession with Delta and a persistent catalog, built once per process."""
 
-import logging
 import os
 import threading
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from delta_pipelines.session_config import (
     METASTORE_FOLDER,
     delta_problem,
     derby_database,
+    has_own_hive,
     spark_config,
     warehouse_location,
 )
@@ -330,6 +330,9 @@ def _adopted(
 def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "SparkSession":
     from pyspark.sql import SparkSession
 
+    from delta_pipelines.delta.early_start import started_jvm
+    from delta_pipelines.delta.spark_errors import quieten_query_errors
+
     # The only way to tell PySpark's driver which Python its workers run; the setting
     # `spark.pyspark.python` is read by `spark-submit` alone.
     if config["spark.master"].startswith("local") or "PYSPARK_PYTHON" not in os.environ:
@@ -338,10 +341,15 @@ def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "Spark
     for key, value in config.items():
         builder = builder.config(key, value)
     try:
-        with _catalog_open(config, catalog):
+        opens_catalog = derby_database(config) is not None and has_own_hive(config)
+        with (
+            started_jvm(config, opens_catalog=opens_catalog) as wait,
+            _catalog_open(config, catalog),
+        ):
             spark = builder.getOrCreate()
+            wait()
             spark.catalog.databaseExists("default")
-        _quieten_query_errors()
+        quieten_query_errors()
     except CatalogServerError:
         raise
     except Exception as error:  # noqa: BLE001 - told as a SessionError
@@ -349,17 +357,6 @@ def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "Spark
         told.__cause__ = error
         raise Redaction.of(config).error(told) from told.__cause__
     return spark
-
-
-def _quieten_query_errors() -> None:
-    """Have PySpark raise an error of a query alone, not print it to stderr before that.
-
-    What it prints is the whole error as JSON, with credentials that the query holds.
-    """
-    from pyspark.logger import PySparkLogger
-
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _catalog_open(

@@ -21,6 +21,11 @@ METASTORE_FOLDER = "_metastore"
 """Folder inside the warehouse; Spark takes no folder that starts with `_` for data."""
 DATABASE_FOLDER = "derby"
 
+_CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
+"""What Java reserves by itself for code that both of its compilers make. With the first one alone
+(`-XX:TieredStopAtLevel=1`) it would be 48 MiB, which the code that Spark generates fills: then no
+method can be called any more ("Out of space in CodeCache for adapters")."""
+
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _EMBEDDED_DERBY = re.compile(r"jdbc:derby:(?!//|memory:)(?:;.*databaseName=)?(?P<path>[^;]+)")
 _LOG_SETTINGS = Path(__file__).with_name("session_log4j2.properties")
@@ -70,7 +75,7 @@ def spark_config(
     }
     if _is_local(extra.get("spark.master", config["spark.master"])):
         config |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    options = archive_options()
+    options = [_CODE_CACHE, *archive_options()]
     options += [] if _logs_by_own_settings(extra) else [_log_option()]
     if catalog is not None:
         config |= catalog.settings()
@@ -129,6 +134,19 @@ def derby_database(config: Mapping[str, str]) -> Path | None:
         return None
     match = _EMBEDDED_DERBY.match(config.get(CONNECTION_URL, ""))
     return Path(match["path"]).absolute() if match else None
+
+
+def has_own_hive(config: Mapping[str, str]) -> bool:
+    """Tell whether the catalog's classes are those that Spark brings, not jars of the user's.
+
+    Args:
+        config: A whole configuration, as `spark_config` returns it.
+
+    Example:
+        >>> has_own_hive({"spark.sql.hive.metastore.jars": "maven"})
+        False
+    """
+    return config.get("spark.sql.hive.metastore.jars", "builtin") == "builtin"
 
 
 def delta_problem(*, extensions: str, catalog: str) -> str | None:

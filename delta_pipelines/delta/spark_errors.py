@@ -3,6 +3,7 @@
 The Java stack trace stays the cause of the error; it is never its message.
 """
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from itertools import takewhile
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 
 from delta_pipelines.delta.driver_jvm import jvm_exit
 from delta_pipelines.delta.jvm import JavaObject
@@ -78,6 +80,15 @@ _LONGEST = 2000
 _PYTHON_ERROR = re.compile(
     r"^(?P<line>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b.*)$"
 )
+
+
+def quieten_query_errors() -> None:
+    """Have PySpark raise an error of a query alone, not print it to stderr before that.
+
+    What it prints is the whole error as JSON, with credentials that the query holds.
+    """
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def explain(exc: BaseException, dataset: str) -> DatasetError:

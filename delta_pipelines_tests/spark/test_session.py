@@ -292,6 +292,38 @@ theirs.stop()
     program.end()
 
 
+def test_what_a_start_does_beside_is_done_and_the_catalog_is_as_spark_makes_it(run: Run) -> None:
+    program = run("""
+import logging
+logging.basicConfig(level=logging.INFO)
+logging.getLogger("delta_pipelines.delta.early_start").setLevel(logging.DEBUG)
+spark = session("my tables")
+say("delta_pipelines.execution" in sys.modules)
+default = spark.catalog.getDatabase("default")
+say(default.locationUri == "file:" + os.path.realpath("my tables").replace(" ", "%20"))
+spark.stop()
+settings["spark.sql.hive.metastore.jars"] = "/no/such/jars/*"  # Derby's would be a second Derby
+say(refused(session, "others"))
+""")
+    assert program.says() == [True]
+    assert program.says() == [True]
+    [message] = program.says()
+    assert str(message).startswith("SessionError: Spark did not start: ")
+    program.end()
+    assert "Not done early" not in program.errors.read_text()
+
+
+def test_code_of_the_first_compiler_alone_has_as_much_room_as_that_of_both(run: Run) -> None:
+    program = run("""
+assert "-XX:TieredStopAtLevel=1" in settings["spark.driver.extraJavaOptions"]
+spark = session("tables")
+beans = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+say(sum(bean.getUsage().getMax() for bean in beans if "ode" in bean.getName()) >> 20)
+""")
+    assert program.says() == [240]
+    program.end()
+
+
 def test_a_start_that_fails_says_so_and_frees_the_catalog(run: Run) -> None:
     program = run("""
 own = settings["spark.driver.extraJavaOptions"]
