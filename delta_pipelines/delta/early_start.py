@@ -1,7 +1,7 @@
 """A session's start, with the parts side by side that need not wait for each other.
 
 By itself Python waits for the JVM, then the JVM for Python's imports, and Hive opens its catalog
-when the session is complete. On two cores that was a fifth of the time of a small run.
+when the session is complete. On two cores that was a tenth of the time of a small run.
 """
 
 import importlib
