@@ -26,7 +26,6 @@ from delta_pipelines.session_config import (
     METASTORE_FOLDER,
     delta_problem,
     derby_database,
-    has_own_hive,
     spark_config,
     warehouse_location,
 )
@@ -341,7 +340,7 @@ def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "Spark
     for key, value in config.items():
         builder = builder.config(key, value)
     try:
-        opens_catalog = derby_database(config) is not None and has_own_hive(config)
+        opens_catalog = derby_database(config) is not None
         with (
             started_jvm(config, opens_catalog=opens_catalog) as wait,
             _catalog_open(config, catalog),

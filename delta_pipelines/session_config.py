@@ -136,19 +136,6 @@ def derby_database(config: Mapping[str, str]) -> Path | None:
     return Path(match["path"]).absolute() if match else None
 
 
-def has_own_hive(config: Mapping[str, str]) -> bool:
-    """Tell whether the catalog's classes are those that Spark brings, not jars of the user's.
-
-    Args:
-        config: A whole configuration, as `spark_config` returns it.
-
-    Example:
-        >>> has_own_hive({"spark.sql.hive.metastore.jars": "maven"})
-        False
-    """
-    return config.get("spark.sql.hive.metastore.jars", "builtin") == "builtin"
-
-
 def delta_problem(*, extensions: str, catalog: str) -> str | None:
     """Say in one sentence which of Delta's settings a session lacks, or None.
 

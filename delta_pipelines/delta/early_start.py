@@ -6,19 +6,25 @@ when the session is complete. On two cores that was a tenth of the time of a sma
 
 import importlib
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark import SparkConf, SparkContext
 
-from delta_pipelines.delta.jvm import Packages
+from delta_pipelines.delta.jvm import JavaObject, Packages
+from delta_pipelines.redaction import Redaction
 
 logger = logging.getLogger(__name__)
 
 LATER = ("pyspark.testing.utils", "delta_pipelines.execution")
 """What PySpark imports at the first call of the JVM (with pandas, where it is installed), and a
 pipeline at its first run (with SQL's parser)."""
+_FORK_SECONDS = 10.0
+
+_forked = threading.Event()
+os.register_at_fork(after_in_parent=_forked.set)
 
 
 @contextmanager
@@ -26,12 +32,12 @@ def started_jvm(config: Mapping[str, str], *, opens_catalog: bool) -> Iterator[C
     """Start this process's JVM; what comes later goes on beside the block.
 
     The block is to start Spark's context and session. What is done beside it has ended when the
-    block has; where it failed, it is done once more where it is needed, which tells the error.
+    block has; where it failed, it is done once more where it is needed, which tells the error. When
+    the block fails nothing is waited for: whoever ends the JVM ends that too.
 
     Args:
         config: The session's whole configuration; no context is active.
-        opens_catalog: True to open Hive's catalog too, which is embedded and locked by us, and
-            whose classes are Spark's own.
+        opens_catalog: True to open Hive's catalog too, if it is embedded; it is locked by us.
 
     Yields:
         To be called before Spark opens the catalog itself, since two at once would each make the
@@ -43,28 +49,29 @@ def started_jvm(config: Mapping[str, str], *, opens_catalog: bool) -> Iterator[C
     settings = SparkConf(loadDefaults=False)
     for key, value in config.items():
         settings.set(key, value)
-    beside = [_beside(_import_later)]
+    _forked.clear()
+    beside = [_beside(config, _import_later)]
 
     def wait() -> None:
         for thread in beside:
             thread.join()
 
-    try:
-        SparkContext._ensure_initialized(conf=settings)
-        if opens_catalog:
-            beside.append(_beside(lambda: _open_catalog(config)))
-        beside.append(_beside(_load_delta))
-        yield wait
-    finally:
-        wait()
+    SparkContext._ensure_initialized(conf=settings)
+    jvm: JavaObject = SparkContext._jvm
+    if opens_catalog:
+        _know_settings(jvm)
+        beside.append(_beside(config, lambda: _open_catalog(jvm, config)))
+    yield wait
+    wait()
 
 
-def _beside(work: Callable[[], None]) -> threading.Thread:
+def _beside(config: Mapping[str, str], work: Callable[[], None]) -> threading.Thread:
     def attempt() -> None:
         try:
             work()
-        except Exception:
-            logger.debug("Not done early.", exc_info=True)
+        except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
+            if logger.isEnabledFor(logging.DEBUG):
+                logger.debug("Not done early: %s", Redaction.of(config).trace(error))
 
     thread = threading.Thread(target=attempt, name="delta_pipelines start", daemon=True)
     thread.start()
@@ -72,32 +79,47 @@ def _beside(work: Callable[[], None]) -> threading.Thread:
 
 
 def _import_later() -> None:
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        # PySpark forks to start Java, which is best done while no library is being loaded.
+        _forked.wait(_FORK_SECONDS)
     for name in LATER:
         importlib.import_module(name)
 
 
-def _open_catalog(config: Mapping[str, str]) -> None:
-    """Open Hive's catalog by a client of its own, made as Spark makes its client.
+def _know_settings(jvm: JavaObject) -> None:
+    """Load Spark's settings in this thread, before several threads come upon them.
+
+    Two Scala objects that two threads begin from different ends wait for each other for ever
+    (SPARK-50620 was that, of these).
+    """
+    for name in ("StaticSQLConf$", "SQLConf$"):
+        getattr(Packages(jvm).org.apache.spark.sql.internal.type(name), "MODULE$")
+
+
+def _open_catalog(jvm: JavaObject, config: Mapping[str, str]) -> None:
+    """Open Hive's embedded catalog by a client of its own, made as Spark makes its client.
 
     What takes the time, the database and the mapping of its tables, then serves Spark's client too:
-    Hive keeps it once for a JVM.
+    Hive keeps it once for a JVM. Not so with other classes than those that Spark brings, where
+    either client would have a Derby of its own, and the second one would find the database taken.
     """
-    spark = Packages(SparkContext._jvm).org.apache.spark
-    settings = spark.SparkConf()
+    spark = Packages(jvm).org.apache.spark
+    settings = spark.SparkConf()  # with those of spark-defaults.conf
     for key, value in config.items():
         settings.set(key, value)
     hadoop = spark.deploy.SparkHadoopUtil.get().newConfiguration(settings)
+    has_own_classes = settings.get("spark.sql.hive.metastore.jars", "builtin") != "builtin"
+    if has_own_classes or hadoop.get("hive.metastore.uris"):
+        return
     # As `SharedState` does: where Hive puts the schema `default` when it makes a catalog.
     location = spark.sql.internal.SharedState.qualifyWarehousePath(
         hadoop, config["spark.sql.warehouse.dir"]
     )
-    hadoop.set("hive.metastore.warehouse.dir", location)
+    hadoop.set(_HIVE_WAREHOUSE, location)
+    settings.remove(_HIVE_WAREHOUSE)
     hive = getattr(spark.sql.hive.type("HiveUtils$"), "MODULE$")
     no_more = getattr(hive, "newClientForMetadata$default$3")()
     hive.newClientForMetadata(settings, hadoop, no_more).databaseExists("default")
 
 
-def _load_delta() -> None:
-    """Have Delta work out the schema of its log, for which its first commits would wait."""
-    snapshots = Packages(SparkContext._jvm).org.apache.spark.sql.delta.type("Snapshot$")
-    getattr(snapshots, "MODULE$")
+_HIVE_WAREHOUSE = "hive.metastore.warehouse.dir"

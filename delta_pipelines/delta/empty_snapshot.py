@@ -12,7 +12,8 @@ def no_table(jvm: Jvm, opened: OpenLog) -> JavaObject:
     Delta's own knows no files either, but finds that out by queries: when the transaction reads
     them, and when it writes the checksum of the first version, which lists them. In a JVM that has
     just started they took a sixth of the time of a run that makes ten small tables. So the list
-    goes where later versions have it, into the checksum.
+    goes where later versions have it, into the checksum. (Outside UTC Delta checks the list of the
+    first version by a query of its own, which stays.)
 
     Args:
         jvm: The session's JVM.
@@ -20,13 +21,15 @@ def no_table(jvm: Jvm, opened: OpenLog) -> JavaObject:
     """
     snapshot = jvm.type(f"{_DELTA}.DummySnapshot")(opened.log.logPath(), opened.log)
     checksum = snapshot.computeChecksum()
-    _set(checksum, checksum.getClass(), "allFiles", jvm.some(jvm.sequence([])))
-    _set(snapshot, snapshot.getClass().getSuperclass(), "checksumOpt", jvm.some(checksum))
+    _set(jvm, checksum, "VersionChecksum", "allFiles", jvm.some(jvm.sequence([])))
+    _set(jvm, snapshot, "Snapshot", "checksumOpt", jvm.some(checksum))
     return snapshot
 
 
-def _set(instance: JavaObject, owner: JavaObject, name: str, value: JavaObject) -> None:
+def _set(jvm: Jvm, instance: JavaObject, owner: str, name: str, value: JavaObject) -> None:
     """Set a Scala `val` of an object that nobody else has yet."""
-    field = owner.getDeclaredField(name)
+    loader = instance.getClass().getClassLoader()
+    declared = jvm.static("java.lang.Class", "forName")(f"{_DELTA}.{owner}", False, loader)
+    field = declared.getDeclaredField(name)
     field.setAccessible(True)
     field.set(instance, value)

@@ -29,13 +29,19 @@ _CLUSTERED = f"{_DELTA}.skipping.clustering.ClusteredTableUtils$"
 
 @dataclass(frozen=True)
 class Member:
-    """A JVM method, or constructor (`<init>`), with the parameter types that are relied on."""
+    """A JVM method, or constructor (`<init>`), with the parameter types that are relied on.
+
+    A field is one without parameters, by `is_field`.
+    """
 
     owner: str
     name: str
     parameters: tuple[str, ...] = ()
+    is_field: bool = False
 
     def __str__(self) -> str:
+        if self.is_field:
+            return f"{self.owner.rsplit('.', 1)[-1]}.{self.name}"
         shown = ", ".join(parameter.rsplit(".", 1)[-1] for parameter in self.parameters)
         return f"{self.owner.rsplit('.', 1)[-1]}.{self.name}({shown})"
 
@@ -61,6 +67,8 @@ REQUIRED: tuple[Member, ...] = (
     Member(f"{_DELTA}.Snapshot", "checksumOpt"),
     Member(f"{_DELTA}.Snapshot", "computeChecksum"),
     Member(f"{_DELTA}.DummySnapshot", "<init>", (_PATH, f"{_DELTA}.DeltaLog")),
+    Member(f"{_DELTA}.Snapshot", "checksumOpt", is_field=True),
+    Member(f"{_DELTA}.VersionChecksum", "allFiles", is_field=True),
     Member(f"{_DELTA}.VersionChecksum", "setTransactions"),
     Member(f"{_DELTA}.VersionChecksum", "allFiles"),
     Member(f"{_DELTA}.VersionChecksum", "numFiles"),
@@ -176,7 +184,9 @@ def _first_missing(jvm: Jvm, required: tuple[Member, ...]) -> str | None:
             )
             for index, parameter in enumerate(member.parameters):
                 parameters[index] = java_type(parameter)
-            if member.name == "<init>":
+            if member.is_field:
+                owner.getDeclaredField(member.name)
+            elif member.name == "<init>":
                 owner.getConstructor(parameters)
             else:
                 owner.getMethod(member.name, parameters)

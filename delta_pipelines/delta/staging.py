@@ -32,7 +32,8 @@ class Staging:
 
     Args:
         jvm: The session's JVM.
-        opened: The table's log; its snapshot becomes the transaction's base.
+        opened: The table's log; its snapshot becomes the transaction's base, or for a table that
+            does not exist one that knows it has no files.
     """
 
     def __init__(self, jvm: Jvm, opened: OpenLog) -> None:

@@ -297,16 +297,31 @@ def test_what_a_start_does_beside_is_done_and_the_catalog_is_as_spark_makes_it(r
 import logging
 logging.basicConfig(level=logging.INFO)
 logging.getLogger("delta_pipelines.delta.early_start").setLevel(logging.DEBUG)
+settings["hive.metastore.warehouse.dir"] = os.path.realpath("elsewhere")  # Spark takes its own
 spark = session("my tables")
 say("delta_pipelines.execution" in sys.modules)
 default = spark.catalog.getDatabase("default")
 say(default.locationUri == "file:" + os.path.realpath("my tables").replace(" ", "%20"))
-spark.stop()
-settings["spark.sql.hive.metastore.jars"] = "/no/such/jars/*"  # Derby's would be a second Derby
-say(refused(session, "others"))
 """)
     assert program.says() == [True]
     assert program.says() == [True]
+    program.end()
+    assert "Not done early" not in program.errors.read_text()
+
+
+@pytest.mark.parametrize("uris", [False, True])
+def test_a_catalog_that_is_not_sparks_own_is_not_opened_early(run: Run, uris: bool) -> None:
+    key = "spark.hadoop.hive.metastore.uris" if uris else "spark.sql.hive.metastore.jars"
+    value = "thrift://127.0.0.1:1" if uris else "/no/such/jars/*"  # would be a second Derby
+    program = run(f"""
+import logging
+logging.basicConfig(level=logging.INFO)
+logging.getLogger("delta_pipelines.delta.early_start").setLevel(logging.DEBUG)
+settings[{key!r}] = {value!r}
+settings["spark.hadoop.hive.metastore.connect.retries"] = "1"
+settings["spark.hadoop.hive.metastore.client.connect.retry.delay"] = "1s"
+say(refused(session, "tables"))
+""")
     [message] = program.says()
     assert str(message).startswith("SessionError: Spark did not start: ")
     program.end()

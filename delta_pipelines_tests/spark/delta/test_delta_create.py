@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.loading import load_table
+from delta_pipelines.delta.sessions import setting
 from delta_pipelines.delta.transaction import begin
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
@@ -41,13 +42,18 @@ def test_a_new_table_is_one_commit_and_a_managed_table(spark, table, put, look) 
 def test_the_files_of_a_first_commit_are_told_beside_the_log_without_a_query(
     spark, table, put, look
 ) -> None:
-    def queries() -> int:
-        spark._jsparkSession.sparkContext().listenerBus().waitUntilEmpty()
-        return spark._jsparkSession.sharedState().statusStore().executionsCount()
+    # Outside UTC Delta reads the first version anew, to check what it told.
+    key = "spark.databricks.delta.allFilesInCrc.verificationMode.forceOnNonUTC.enabled"
 
-    before = queries()
-    commit = put(spark.range(3, numPartitions=2))
-    assert queries() - before == 1  # for the rows; Delta's own would find no files
+    def last_query() -> int:
+        session = spark._jsparkSession
+        session.sparkContext().listenerBus().waitUntilEmpty()
+        return session.sharedState().statusStore().executionsList().last().executionId()
+
+    with setting(spark, key, "false"):
+        before = last_query()
+        commit = put(spark.range(3, numPartitions=2))
+        assert last_query() - before == 1  # for the rows; Delta's own would find no files
     log = Path(commit.location.removeprefix("file:")) / "_delta_log"
     checksum = json.loads((log / f"{0:020}.crc").read_text())
     told = {file["path"] for file in checksum["allFiles"]}
