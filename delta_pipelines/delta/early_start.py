@@ -22,6 +22,7 @@ LATER = ("pyspark.testing.utils", "delta_pipelines.execution")
 """What PySpark imports at the first call of the JVM (with pandas, where it is installed), and a
 pipeline at its first run (with SQL's parser)."""
 _FORK_SECONDS = 10.0
+_HIVE_WAREHOUSE = "hive.metastore.warehouse.dir"
 
 _forked = threading.Event()
 os.register_at_fork(after_in_parent=_forked.set)
@@ -108,8 +109,8 @@ def _open_catalog(jvm: JavaObject, config: Mapping[str, str]) -> None:
     for key, value in config.items():
         settings.set(key, value)
     hadoop = spark.deploy.SparkHadoopUtil.get().newConfiguration(settings)
-    has_own_classes = settings.get("spark.sql.hive.metastore.jars", "builtin") != "builtin"
-    if has_own_classes or hadoop.get("hive.metastore.uris"):
+    has_other_classes = settings.get("spark.sql.hive.metastore.jars", "builtin") != "builtin"
+    if has_other_classes or hadoop.get("hive.metastore.uris"):
         return
     # As `SharedState` does: where Hive puts the schema `default` when it makes a catalog.
     location = spark.sql.internal.SharedState.qualifyWarehousePath(
@@ -120,6 +121,3 @@ def _open_catalog(jvm: JavaObject, config: Mapping[str, str]) -> None:
     hive = getattr(spark.sql.hive.type("HiveUtils$"), "MODULE$")
     no_more = getattr(hive, "newClientForMetadata$default$3")()
     hive.newClientForMetadata(settings, hadoop, no_more).databaseExists("default")
-
-
-_HIVE_WAREHOUSE = "hive.metastore.warehouse.dir"
