@@ -330,6 +330,7 @@ def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "Spark
     from pyspark.sql import SparkSession
 
     from delta_pipelines.delta.early_start import started_jvm
+    from delta_pipelines.delta.hadoop_settings import forget_origins
     from delta_pipelines.delta.spark_errors import quieten_query_errors
 
     # The only way to tell PySpark's driver which Python its workers run; the setting
@@ -349,6 +350,7 @@ def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "Spark
             wait()
             spark.catalog.databaseExists("default")
         quieten_query_errors()
+        forget_origins(spark)
     except CatalogServerError:
         raise
     except Exception as error:  # noqa: BLE001 - told as a SessionError

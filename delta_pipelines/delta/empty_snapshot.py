@@ -21,15 +21,8 @@ def no_table(jvm: Jvm, opened: OpenLog) -> JavaObject:
     """
     snapshot = jvm.type(f"{_DELTA}.DummySnapshot")(opened.log.logPath(), opened.log)
     checksum = snapshot.computeChecksum()
-    _set(jvm, checksum, "VersionChecksum", "allFiles", jvm.some(jvm.sequence([])))
-    _set(jvm, snapshot, "Snapshot", "checksumOpt", jvm.some(checksum))
+    # Scala's `val`s, of objects that nobody else has yet.
+    files = jvm.private_field(f"{_DELTA}.VersionChecksum", "allFiles")
+    files.set(checksum, jvm.some(jvm.sequence([])))
+    jvm.private_field(f"{_DELTA}.Snapshot", "checksumOpt").set(snapshot, jvm.some(checksum))
     return snapshot
-
-
-def _set(jvm: Jvm, instance: JavaObject, owner: str, name: str, value: JavaObject) -> None:
-    """Set a Scala `val` of an object that nobody else has yet."""
-    loader = instance.getClass().getClassLoader()
-    declared = jvm.static("java.lang.Class", "forName")(f"{_DELTA}.{owner}", False, loader)
-    field = declared.getDeclaredField(name)
-    field.setAccessible(True)
-    field.set(instance, value)
