@@ -20,7 +20,7 @@ from delta_pipelines.delta.sessions import (
     settings,
 )
 from delta_pipelines.delta.spark_errors import explained
-from delta_pipelines.delta.table import Commit, TableState
+from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.transaction import Transaction, begin
 from delta_pipelines.delta.view import load_view, settings_kept
 from delta_pipelines.errors import DatasetError, PipelineError
@@ -143,7 +143,8 @@ class DatasetManager:
             return left
         session = context.session(self._spark, flow)
         with active(session), explained(table.name):
-            ensure_schema(session, table.identifier)
+            if planned.base is None:
+                ensure_schema(session, table.identifier)
             rows = context.rows(session, flow)
             # Before the rows are read: what changes meanwhile is to count as changed next time.
             context.dependencies(flow)
@@ -273,7 +274,8 @@ class DatasetManager:
         if planned.definition is None:
             raise DatasetError("its plan has no definition.", dataset=table.name)
         with active(self._spark), explained(table.name):
-            ensure_schema(self._spark, table.identifier)
+            if planned.base is None:
+                ensure_schema(self._spark, table.identifier)
             transaction = begin(self._spark, table.identifier)
             begun = context.begun.get(table.identifier)
             if begun is not None and transaction.base is not None:
@@ -306,32 +308,19 @@ class DatasetManager:
         metadata = {**context.commit_metadata(flow), **told(expectations)}
         context.check_lease(table.identifier)
         commit = transaction.commit(user_metadata=metadata)
-        outcome = written(self._spark, table, commit, planned, context, notes=_notes(transaction))
-        return dataclasses.replace(outcome, expectations=expectations)
-
-
-def written(
-    spark: "SparkSession",
-    table: Table,
-    commit: Commit,
-    planned: DatasetPlan,
-    context: UpdateContext,
-    *,
-    notes: tuple[str, ...] = (),
-) -> Outcome:
-    """The outcome of a commit that replaced all rows; the rest of the run reads this version."""
-    state, facts = table_facts(spark, table.identifier, commit.version)
-    context.versions.wrote(state)
-    return Outcome(
-        status="completed",
-        action=planned.action,
-        reason=planned.reason,
-        facts=facts,
-        version=commit.version,
-        rows=commit.metrics.get("numOutputRows"),
-        metrics=commit.metrics,
-        notes=notes,
-    )
+        state, facts = table_facts(self._spark, table.identifier, commit.version, transaction.entry)
+        context.versions.wrote(state)
+        return Outcome(
+            status="completed",
+            action=planned.action,
+            reason=planned.reason,
+            facts=facts,
+            version=commit.version,
+            rows=commit.metrics.get("numOutputRows"),
+            metrics=commit.metrics,
+            notes=_notes(transaction),
+            expectations=expectations,
+        )
 
 
 def _update(context: UpdateContext | Plan) -> UpdateContext:

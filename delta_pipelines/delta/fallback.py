@@ -91,6 +91,10 @@ class SeveralCommits:
             self._rows.append(conform(rows, self._schema(), self._dataset))
 
     @property
+    def entry(self) -> None:
+        """Never asked for: its catalog may be another than the session's."""
+
+    @property
     def output_rows(self) -> int | None:
         """Unknown before the commit."""
         return None

@@ -17,7 +17,7 @@ from delta_pipelines.delta.jvm import Jvm
 from delta_pipelines.delta.metadata import WantedMetadata
 from delta_pipelines.delta.rows import conform
 from delta_pipelines.delta.sessions import active
-from delta_pipelines.delta.snapshots import OpenLog, open_log, state_of
+from delta_pipelines.delta.snapshots import CatalogEntry, OpenLog, open_log, state_of
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES, explain, explained
 from delta_pipelines.delta.staging import Staging
 from delta_pipelines.delta.table import Commit, TableState
@@ -123,6 +123,12 @@ class DeltaTransaction:
             schema = logical_schema(self._staging.schema)
             self._wrote = True
             self._staging.write(conform(rows, schema, self._dataset))
+
+    @property
+    def entry(self) -> CatalogEntry | None:
+        """What the catalog has for the table; None when the table is new."""
+        found = self._opened.catalog_table
+        return None if found is None else CatalogEntry(found)
 
     @property
     def output_rows(self) -> int | None:

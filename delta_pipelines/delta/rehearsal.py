@@ -17,8 +17,7 @@ def rehearse(
     identifier: Identifier,
     definition: TableDefinition,
     dataset: str,
-    *,
-    is_new: bool = False,
+    entry: CatalogEntry | None = None,
 ) -> None:
     """Let Delta check a definition in a transaction that is never committed.
 
@@ -30,7 +29,7 @@ def rehearse(
         identifier: The table, existing or not.
         definition: What it is to be.
         dataset: Declared name, for messages.
-        is_new: True when it is known that the schema exists, and the table does not.
+        entry: What the catalog has under that name; None to ask it.
 
     Raises:
         DatasetError: No Delta table can be like that: an unknown `delta.` property, a column
@@ -41,6 +40,6 @@ def rehearse(
     if unavailable(spark, identifier):
         return
     with active(spark), explained(dataset):
-        opened = open_log(spark, identifier, entry=CatalogEntry() if is_new else None)
+        opened = open_log(spark, identifier, entry=entry)
         if opened is not None:
             Staging(Jvm(spark), opened).define(definition, dataset)

@@ -9,6 +9,7 @@ from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.fallback import SeveralCommits
 from delta_pipelines.delta.one_commit import DeltaTransaction
 from delta_pipelines.delta.signatures import unavailable
+from delta_pipelines.delta.snapshots import CatalogEntry
 from delta_pipelines.delta.table import Commit, TableState
 from delta_pipelines.identifiers import Identifier
 
@@ -29,6 +30,10 @@ class Transaction(Protocol):
     @property
     def reason(self) -> str | None:
         """Why not in one commit."""
+
+    @property
+    def entry(self) -> CatalogEntry | None:
+        """What the catalog has for the table; None when the table is new, or nobody asked."""
 
     @property
     def output_rows(self) -> int | None:

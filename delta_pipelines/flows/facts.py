@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import load_counted, load_table
+from delta_pipelines.delta.snapshots import CatalogEntry
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.results import TableFacts
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def table_facts(
-    spark: "SparkSession", identifier: Identifier, data_version: int | None = None
+    spark: "SparkSession",
+    identifier: Identifier,
+    data_version: int | None = None,
+    entry: CatalogEntry | None = None,
 ) -> tuple[TableState, TableFacts]:
     """Load a table and describe it.
 
@@ -23,11 +27,12 @@ def table_facts(
         identifier: The table.
         data_version: Last version that changed rows; None to look it up, since a commit of ours
             may have changed only properties.
+        entry: What the catalog has for the table; None to ask it.
 
     Raises:
         DatasetError: Somebody dropped it meanwhile.
     """
-    state = load_table(spark, identifier)
+    state = load_table(spark, identifier, entry)
     if state is None:
         raise _dropped(identifier)
     return state, _facts(spark, state, data_version)

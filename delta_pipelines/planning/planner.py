@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.delta.definition import TableDefinition, check_definition
 from delta_pipelines.delta.rehearsal import rehearse
 from delta_pipelines.delta.sessions import active, settings_of
+from delta_pipelines.delta.snapshots import CatalogEntry
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.view import load_view, settings_kept
@@ -284,8 +285,8 @@ class _Planner:
         if base is None and not self._tables.has_schema(table.identifier):
             check_definition(definition, table.name)
         else:
-            is_new = base is None
-            rehearse(self._spark, table.identifier, definition, table.name, is_new=is_new)
+            entry = CatalogEntry() if base is None else self._tables.entry(table.identifier)
+            rehearse(self._spark, table.identifier, definition, table.name, entry)
         self._tables.will_write(table.identifier, definition.schema)
         return replace(planned, column_lineage=self._lineage(*analysed))
 

@@ -56,7 +56,7 @@ class Tables:
             DatasetError: Something of that name exists that is no Delta table.
         """
         if identifier not in self._states:
-            entry = self._entries.pop(identifier, None)
+            entry = self._entries.get(identifier)
             there = entry is not None or self.has_schema(identifier)
             found = load_table(self._spark, identifier, entry) if there else None
             if found is None and there:
@@ -74,6 +74,10 @@ class Tables:
         """Ask the catalog at once for tables that `state` is about to be asked for."""
         asked = [one for one in identifiers if one not in self._states and self.has_schema(one)]
         self._entries |= known_entries(self._spark, asked)
+
+    def entry(self, identifier: Identifier) -> "CatalogEntry | None":
+        """What the catalog had under a name when it was asked for many; None when it was not."""
+        return self._entries.get(identifier)
 
     def has_schema(self, identifier: Identifier) -> bool:
         """False when a table's schema does not exist yet; asked once for each."""
