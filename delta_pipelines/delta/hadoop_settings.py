@@ -20,7 +20,7 @@ def forget_origins(spark: SparkSession) -> None:
 
     A task that writes gets some 1,100 settings three times, and each with the names of the files
     it came from, which Hadoop compresses by themselves: a thousand times gzip. Nobody asks tasks
-    for them. Without them refreshes of small tables take a sixth less time.
+    for them. Without them refreshes of small tables take a fifth less time.
 
     Source of the rule: Hadoop's `Configuration.write`; the origins are what its
     `getPropertySources` answers, and nothing else depends on them.

@@ -1,9 +1,6 @@
 """How much is asked of the JVM, and that nothing waits for an acknowledgement."""
 
-from contextlib import suppress
 from functools import partial
-
-from py4j.protocol import Py4JError
 
 from delta_pipelines.delta.folders import names_in, read_texts
 from delta_pipelines.delta.jvm import Jvm
@@ -61,22 +58,6 @@ def test_files_are_read_while_they_are_small_together(spark, tmp_path) -> None:
     (tmp_path / "b").write_text("")
     assert read_texts(spark, str(tmp_path), ["a", "b"], 10_000) == ["ä" * 5_000, ""]
     assert read_texts(spark, str(tmp_path), ["a", "b"], 9_999) is None
-
-
-def test_each_thread_remembers_more_than_the_hundred_methods_that_py4j_does(spark) -> None:
-    lang = spark._jvm.java.lang
-
-    def told() -> list[int]:
-        jvm = Jvm(spark)
-        for kind in (lang.Character, lang.Math, lang.StrictMath, lang.Integer, lang.Double):
-            for name in dir(kind):
-                for value in (1, 1.5):
-                    with suppress(Py4JError, TypeError):
-                        getattr(kind, name)(value)
-        stores = jvm.private_field("py4j.reflection.ReflectionEngine", "cacheHolder").get(None)
-        return [len(stores.get())]
-
-    assert in_thread(told)[0] > 120
 
 
 def test_tasks_are_not_sent_where_hadoops_settings_come_from(spark) -> None:
