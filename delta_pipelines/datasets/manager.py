@@ -143,7 +143,7 @@ class DatasetManager:
             return left
         session = context.session(self._spark, flow)
         with active(session), explained(table.name):
-            if planned.base is None:
+            if planned.base is None:  # else its schema is there
                 ensure_schema(session, table.identifier)
             rows = context.rows(session, flow)
             # Before the rows are read: what changes meanwhile is to count as changed next time.

@@ -11,8 +11,6 @@ from delta_pipelines.delta.sessions import log_trace
 log = logging.getLogger(__name__)
 
 _ORIGINS = ("org.apache.hadoop.conf.Configuration", "updatingResource")
-_LOADS_DEFAULTS = "org.apache.hadoop.mapred.JobConf"
-"""Loads the files of defaults of MapReduce and YARN, after which all settings are read anew."""
 
 
 def forget_origins(spark: SparkSession) -> None:
@@ -31,8 +29,7 @@ def forget_origins(spark: SparkSession) -> None:
     jvm = Jvm(spark)
     try:
         settings = spark.sparkContext._jsc.sc().hadoopConfiguration()
-        jvm.static("java.lang.Class", "forName")(_LOADS_DEFAULTS)
-        settings.size()  # reads them
+        settings.size()  # reads the files, if nobody has yet
         origins = jvm.private_field(*_ORIGINS)
         origins.set(settings, jvm.root.java.util.concurrent.ConcurrentHashMap())
     except Py4JError as error:

@@ -4,7 +4,11 @@ from functools import partial
 
 from delta_pipelines.delta.folders import names_in, read_texts
 from delta_pipelines.delta.jvm import Jvm
+from delta_pipelines.pipeline import Pipeline
 from delta_pipelines_tests.spark.delta.test_delta_sessions import in_thread
+
+ASKED = ("getTablesByName", "getTableMetadata", "databaseExists")
+"""Questions to the session catalog."""
 
 
 def test_each_threads_connection_sends_long_answers_at_once(spark) -> None:
@@ -64,7 +68,25 @@ def test_tasks_are_not_sent_where_hadoops_settings_come_from(spark) -> None:
     settings = spark._jsparkSession.sessionState().newHadoopConf()
     assert settings.get("io.file.buffer.size") == "65536"
     assert settings.getPropertySources("io.file.buffer.size") is None
-    spark.range(3).write.format("noop").mode("overwrite").save()
-    again = spark._jsparkSession.sessionState().newHadoopConf()
-    assert again.getPropertySources("mapreduce.job.reduces") is None
-    assert again.get("mapreduce.job.reduces") == "1"
+
+
+def test_what_spark_sets_outlives_that_hadoop_reads_its_settings_anew(spark) -> None:
+    """As it does when a library brings defaults of its own; this one is 2 in Hadoop's."""
+    settings = spark._jsparkSession.sessionState().newHadoopConf()
+    settings.reloadConfiguration()
+    assert settings.get("mapreduce.fileoutputcommitter.algorithm.version") == "1"
+    assert settings.get("spark.sql.warehouse.dir") is not None
+
+
+def test_a_refresh_asks_the_catalog_for_a_table_twice(spark, schema, round_trips) -> None:
+    """With the lease and with the transaction; the plan has asked for all of them at once."""
+
+    def refresh(salt: int) -> dict[str, int]:
+        pipeline = Pipeline("asks", schema=schema)
+        for name in ("a", "b"):
+            pipeline.materialized_view(name, f"SELECT {salt} AS x")
+        sent = round_trips(lambda: pipeline.run(spark, raise_on_error=True))
+        return {what: sum(f"\n{what}\n" in one for one in sent) for what in ASKED}
+
+    refresh(0)
+    assert refresh(1) == {"getTablesByName": 1, "getTableMetadata": 2 * 2, "databaseExists": 1}
