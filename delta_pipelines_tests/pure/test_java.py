@@ -98,6 +98,25 @@ def test_a_java_that_cannot_say_its_version_is_refused(tmp_path: Path) -> None:
     assert "named no version" in check_java(PATH=tmp_path)
 
 
+def test_a_java_that_has_its_version_in_a_file_is_not_started(tmp_path: Path) -> None:
+    """It says something else than its file here, and stands behind a link, as Debian's does."""
+    java = fake_java(tmp_path / "jdk" / "bin", "17")
+    (tmp_path / "jdk" / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="11.0.2"\n')
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "java").symlink_to(java)
+    assert "Java 11.0.2" in check_java(PATH=tmp_path / "path")
+    (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="21"\n')
+    java.write_text("#!/bin/sh\nexit 1\n")
+    assert check_java(PATH=tmp_path / "path") == "ok"
+
+
+@pytest.mark.parametrize("told", [b"", b"IMPLEMENTOR='x'\n", b'JAVA_VERSION="\xff"'])
+def test_a_file_that_names_no_version_is_not_believed(tmp_path: Path, told: bytes) -> None:
+    fake_java(tmp_path / "bin", "11.0.2")
+    (tmp_path / "release").write_bytes(told)
+    assert "Java 11.0.2" in check_java(PATH=tmp_path / "bin")
+
+
 def fake_java(folder: Path, version: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     java = folder / "java"
