@@ -12,6 +12,10 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 	then echo $$python; break; fi; done)
 ARGS ?=
 
+# Where the machine forbids it (containers do), each of the processes that tests and demo start would
+# compile all that it imports, PySpark and Dagster too: more than two seconds of CPU time a process.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Paths stay relative: make cannot handle a space in a path, and a checkout may have one.
 python := .venv/bin/python
 installed := .venv/.installed
