@@ -15,7 +15,7 @@ NEWEST_JAVA = 21
 """Spark 4.2 and Delta 4.4 are tested on the long-term versions 17 and 21."""
 
 _VERSION = re.compile(r'^\w+ version "(?P<version>(?:1\.)?(?P<major>\d+)[^"]*)"', re.MULTILINE)
-_RELEASE = re.compile(r'^JAVA_VERSION="([^"]+)"', re.MULTILINE)
+_RELEASE = re.compile(r'^JAVA_VERSION="(\d[^"]*)"', re.MULTILINE)
 _FIX = (
     "install Java 17 or 21 with `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu) "
     "or `brew install openjdk@17` (macOS), and point JAVA_HOME at its folder."
@@ -93,7 +93,7 @@ def _version_output(java: str) -> str:
     """
     with contextlib.suppress(OSError, ValueError):
         release = Path(java).resolve(strict=True).parents[1] / "release"
-        version = _RELEASE.search(release.read_text())
+        version = _RELEASE.search(release.read_text(encoding="utf-8"))
         if version:
             return f'java version "{version[1]}"'
     try:

@@ -1,4 +1,4 @@
-"""Java is judged by what the executable says, before any JVM of Spark starts."""
+"""Java is judged by its release file or what it says itself, before a JVM of Spark starts."""
 
 import os
 import subprocess
@@ -110,7 +110,9 @@ def test_a_java_that_has_its_version_in_a_file_is_not_started(tmp_path: Path) ->
     assert check_java(PATH=tmp_path / "path") == "ok"
 
 
-@pytest.mark.parametrize("told", [b"", b"IMPLEMENTOR='x'\n", b'JAVA_VERSION="\xff"'])
+@pytest.mark.parametrize(
+    "told", [b"", b"IMPLEMENTOR='x'\n", b'JAVA_VERSION="\xff"', b'JAVA_VERSION="next"']
+)
 def test_a_file_that_names_no_version_is_not_believed(tmp_path: Path, told: bytes) -> None:
     fake_java(tmp_path / "bin", "11.0.2")
     (tmp_path / "release").write_bytes(told)
