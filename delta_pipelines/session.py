@@ -331,6 +331,7 @@ def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "Spark
 
     from delta_pipelines.delta.early_start import started_jvm
     from delta_pipelines.delta.hadoop_settings import forget_origins
+    from delta_pipelines.delta.known_classes import remember_classes
     from delta_pipelines.delta.spark_errors import quieten_query_errors
 
     # The only way to tell PySpark's driver which Python its workers run; the setting
@@ -350,6 +351,7 @@ def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "Spark
             wait()
             spark.catalog.databaseExists("default")
         quieten_query_errors()
+        remember_classes(spark)
         forget_origins(spark)
     except CatalogServerError:
         raise

@@ -148,7 +148,7 @@ class DatasetManager:
             rows = context.rows(session, flow)
             # Before the rows are read: what changes meanwhile is to count as changed next time.
             context.dependencies(flow)
-            transaction = begin(session, table.identifier)
+            transaction = begin(session, table.identifier, is_new=planned.base is None)
             definition = planned.definition
             if definition is None:
                 raise DatasetError("its plan has no definition.", dataset=table.name)
@@ -276,7 +276,7 @@ class DatasetManager:
         with active(self._spark), explained(table.name):
             if planned.base is None:
                 ensure_schema(self._spark, table.identifier)
-            transaction = begin(self._spark, table.identifier)
+            transaction = begin(self._spark, table.identifier, is_new=planned.base is None)
             begun = context.begun.get(table.identifier)
             if begun is not None and transaction.base is not None:
                 # An earlier attempt has created, wiped or altered it: that is not done twice.

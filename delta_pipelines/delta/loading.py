@@ -25,7 +25,11 @@ from delta_pipelines.identifiers import Identifier
 
 
 def load_table(
-    spark: SparkSession, identifier: Identifier, entry: CatalogEntry | None = None
+    spark: SparkSession,
+    identifier: Identifier,
+    entry: CatalogEntry | None = None,
+    *,
+    is_new: bool = False,
 ) -> TableState | None:
     """Read a table's latest state; with a JVM in reach this starts no Spark job.
 
@@ -36,6 +40,7 @@ def load_table(
         spark: Any session.
         identifier: The table.
         entry: From `known_entries`, of just now.
+        is_new: True when most likely there is no such table, which is told sooner so.
 
     Returns:
         None when there is no such table.
@@ -51,7 +56,7 @@ def load_table(
     if unavailable(spark, identifier):
         return described_table(spark, identifier)
     with active(spark), explained(str(identifier)):
-        opened = open_log(spark, identifier, entry=entry)
+        opened = open_log(spark, identifier, entry=entry, is_new=is_new)
         return None if opened is None else state_of(Jvm(spark), identifier, opened)
 
 

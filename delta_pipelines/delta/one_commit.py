@@ -37,6 +37,7 @@ class DeltaTransaction:
     Args:
         spark: A classic session.
         identifier: The table, existing or not; its schema must exist.
+        is_new: True when most likely it does not exist, which is told sooner so.
 
     Raises:
         DatasetError: When the name is a view or not a Delta table, or its schema is missing.
@@ -52,13 +53,15 @@ class DeltaTransaction:
     atomic = True
     reason: str | None = None
 
-    def __init__(self, spark: SparkSession, identifier: Identifier) -> None:
+    def __init__(
+        self, spark: SparkSession, identifier: Identifier, *, is_new: bool = False
+    ) -> None:
         self.identifier = identifier
         self._dataset = str(identifier)
         self._spark = spark
         reached(Step.BEGIN, self._dataset)
         with self._working():
-            self._opened = self._open()
+            self._opened = self._open(is_new=is_new)
             self.base: TableState | None = state_of(Jvm(spark), identifier, self._opened)
             if self.base is not None and not self.base.registered:
                 # A run died between a table's first commit and its catalog entry.
@@ -230,8 +233,8 @@ class DeltaTransaction:
         with active(self._spark), explained(self._dataset):
             yield
 
-    def _open(self) -> OpenLog:
-        opened = open_log(self._spark, self.identifier)
+    def _open(self, *, is_new: bool = False) -> OpenLog:
+        opened = open_log(self._spark, self.identifier, is_new=is_new)
         if opened is None:
             schema = self.identifier.schema
             raise DatasetError(

@@ -88,6 +88,7 @@ REQUIRED: tuple[Member, ...] = (
     Member(_TXN, "getCommitted"),
     Member(_TXN, "commit", (_SEQ, f"{_DELTA}.DeltaOperations$Operation")),
     Member(_METADATA, "json"),
+    Member(f"{_DELTA}.actions.Protocol", "json"),
     Member(
         _METADATA,
         "<init>",

@@ -123,7 +123,11 @@ def entered_place(
 
 
 def open_log(
-    spark: SparkSession, identifier: Identifier, *, entry: CatalogEntry | None = None
+    spark: SparkSession,
+    identifier: Identifier,
+    *,
+    entry: CatalogEntry | None = None,
+    is_new: bool = False,
 ) -> OpenLog | None:
     """Open the log of a table, or of the place where a new table would be.
 
@@ -131,6 +135,8 @@ def open_log(
         spark: A classic session.
         identifier: A name in the session catalog.
         entry: What the catalog has under that name; None to ask it.
+        is_new: True when most likely it has nothing: then it is asked whether it has, as PySpark
+            takes 20 ms to translate the error that tells it otherwise.
 
     Returns:
         None when the schema does not exist.
@@ -142,8 +148,13 @@ def open_log(
     jvm = Jvm(spark)
     catalog = jvm.session.sessionState().catalog()
     name = table_identifier(jvm, identifier)
+    if entry is None and is_new:
+        if not catalog.databaseExists(identifier.schema):
+            return None
+        if not catalog.tableExists(name):
+            entry = CatalogEntry()
     try:
-        # Asking first whether schema and table exist would double the questions to the metastore.
+        # Asking first whether one exists that does would double the questions to the metastore.
         table = catalog.getTableMetadata(name) if entry is None else entry.table
     except AnalysisException as error:
         if error.getCondition() == "SCHEMA_NOT_FOUND":

@@ -68,7 +68,11 @@ class Transaction(Protocol):
 
 
 def begin(
-    spark: SparkSession, identifier: Identifier, *, force_fallback: str | None = None
+    spark: SparkSession,
+    identifier: Identifier,
+    *,
+    force_fallback: str | None = None,
+    is_new: bool = False,
 ) -> Transaction:
     """Begin a transaction on a table, existing or not.
 
@@ -76,6 +80,7 @@ def begin(
         spark: Any session; its settings, temporary views and current schema apply.
         identifier: The table; its schema must exist.
         force_fallback: A reason to use several commits although one would be possible.
+        is_new: True when most likely the table does not exist, which is told sooner so.
 
     Returns:
         A `DeltaTransaction`; or a `SeveralCommits`, whose `atomic` is False and whose `reason`
@@ -93,4 +98,4 @@ def begin(
     reason = force_fallback or unavailable(spark, identifier)
     if reason:
         return SeveralCommits(spark, identifier, reason)
-    return DeltaTransaction(spark, identifier)
+    return DeltaTransaction(spark, identifier, is_new=is_new)

@@ -191,7 +191,8 @@ class UpdateContext:
         identifier = planned.identifier
         if planned.definition is None or identifier in self.begun:
             return False
-        before, now = planned.base, load_table(spark, identifier)
+        before = planned.base
+        now = load_table(spark, identifier, is_new=before is None)
         if before is None or now is None:
             return before is not now
         same_table = before.table_id == now.table_id
