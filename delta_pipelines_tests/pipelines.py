@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.loading import load_table
+from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.view import load_view
 from delta_pipelines.errors import PipelineError
 from delta_pipelines.flows.results import DatasetResult, RunResult
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.steps import Step, observing
-
-Rows = list[tuple[Any, ...]]
+from delta_pipelines_tests.reading import Rows, newest_rows
 
 
 class Injected(Exception):
@@ -90,8 +90,26 @@ def failure(result: DatasetResult) -> PipelineError:
 
 def rows_of(spark: SparkSession, name: str) -> Rows:
     """All rows of a table, view or DataFrame's name, sorted; NULL sorts first."""
-    rows = [tuple(row) for row in spark.table(name).collect()]
+    location = _location(spark, name)
+    if location is not None:
+        return _in_order(newest_rows(spark, location))
+    return _in_order([tuple(row) for row in spark.table(name).collect()])
+
+
+def _in_order(rows: Rows) -> Rows:
     return sorted(rows, key=lambda row: [(v is not None, str(v)) for v in row])
+
+
+def _location(spark: SparkSession, name: str) -> str | None:
+    """The folder of a Delta table; None of anything else, and of names that are quoted."""
+    schema, dot, table = name.partition(".")
+    if not dot or "." in table or "`" in name:
+        return None
+    try:
+        state = load_table(spark, Identifier(None, schema, table))
+    except PipelineError:
+        return None
+    return state.location if state is not None and state.registered else None
 
 
 def tables_of(spark: SparkSession, schema: str) -> list[str]:
@@ -127,10 +145,13 @@ def seen(spark: SparkSession, name: str) -> Seen | None:
     """Look at `schema.table`; None when there is no such table, or not yet in the catalog."""
     schema, _, table = name.rpartition(".")
     state = load_table(spark, Identifier(None, schema, table))
-    if state is None or not state.registered:
-        return None
+    return seen_state(spark, state) if state is not None and state.registered else None
+
+
+def seen_state(spark: SparkSession, state: TableState) -> Seen:
+    """Look at a table that has just been loaded."""
     return Seen(
-        rows=rows_of(spark, name),
+        rows=_in_order(newest_rows(spark, state.location)),
         schema=state.schema,
         comment=state.comment,
         properties=dict(state.properties),

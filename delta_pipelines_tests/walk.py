@@ -19,7 +19,7 @@ from delta_pipelines.planning import tracing
 from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines.steps import Step
 from delta_pipelines_tests.operations import Values
-from delta_pipelines_tests.pipelines import Injected, Seen, raising, run, scratch, seen
+from delta_pipelines_tests.pipelines import Injected, Seen, raising, run, scratch, seen_state
 from delta_pipelines_tests.stops import Cell, Moment, stopping
 from delta_pipelines_tests.world import DATASETS, FED, GONE, STREAMS, Columns, Row, World
 
@@ -311,18 +311,7 @@ class Walker:
         last = self.looks[name]
         if state and last and (state.table_id, state.version) == (last.table_id, last.version):
             return last  # a version of a Delta table never changes
-        found = seen(self.spark, f"{self.schema}.{name}")
-        if found is not None or state is None:
-            return found
-        rows = self.spark.read.format("delta").load(state.location).collect()
-        return Seen(
-            rows=[tuple(row) for row in rows],
-            schema=state.schema,
-            comment=state.comment,
-            properties=dict(state.properties),
-            table_id=state.table_id,
-            version=state.version,
-        )
+        return seen_state(self.spark, state) if state else None
 
     def check_all(self) -> None:
         """Every table, selected or not, is as it should be."""

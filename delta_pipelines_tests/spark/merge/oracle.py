@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.merge import MergeBuilder, MergeResult, merge_into
 from delta_pipelines.steps import Step, observing
+from delta_pipelines_tests.reading import Rows, newest_rows
 from delta_pipelines_tests.spark.merge.table_log import (
     check_no_orphans,
     check_statistics,
     read_by_file,
 )
 
-Rows = list[tuple[object, ...]]
 PLAIN, PARTITIONED, DV, DV_PARTITIONED, MAPPED = LAYOUTS = (
     *("plain", "partitioned", "dv"),
     *("dv_partitioned", "mapped"),
@@ -154,7 +154,7 @@ def create(
 
 
 def read(spark: SparkSession, path: str) -> Rows:
-    return in_order(tuple(row) for row in spark.read.format("delta").load(path).collect())
+    return in_order(newest_rows(spark, path))
 
 
 def in_order(rows: Iterable[tuple[object, ...]]) -> Rows:
