@@ -12,8 +12,8 @@ def remember_classes(spark: SparkSession) -> None:
     PySpark names them at every use (a column, a cast, a `selectExpr`), by short names and package
     by package, and asks the JVM each time. For what is no class the JVM looks into each of its
     four hundred jars, 1 ms to 3 ms; and PySpark asks so fifteen times to translate one error, also
-    the one with which an iteration over a Java collection ends. A session of ours makes a table in
-    0.1 s, so that is much.
+    the one with which an iteration over a Java collection ends. Where a small table is refreshed in
+    0.2 s, that is much.
 
     Only what exists is remembered. What begins with a capital letter and is no class may become
     one, by a jar that is added or by a `java_import`.
