@@ -9,12 +9,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta.jvm import JavaObject, Jvm, optional
+from delta_pipelines.delta.file_entries import listed_files
+from delta_pipelines.delta.jvm import JavaObject, Jvm
 from delta_pipelines.delta.sessions import active
 
 Rows = list[tuple[Any, ...]]
 HELD_AGAINST_DELTA = 8
-"""One look of so many is held against Delta's own reader."""
+"""One look of so many is held against Delta's own reader; that the lists are what the logs say,
+whichever way a table came about, is tested by itself (`flows/test_checksum_lists.py`)."""
 
 _looks = count(1)
 
@@ -46,8 +48,7 @@ def _of_listed_files(spark: SparkSession, location: str) -> DataFrame | None:
         path = jvm.root.org.apache.hadoop.fs.Path(location)
         log: JavaObject = jvm.delta.DeltaLog.forTable(jvm.session, path)
         snapshot = log.update(False, jvm.none, jvm.none)
-        checksum = optional(snapshot.checksumOpt())
-        files = None if checksum is None else optional(checksum.allFiles())
+        files = listed_files(snapshot)
         if files is None or '"void"' in str(snapshot.metadata().schemaString()):
             return None  # Delta's own reader leaves out columns without a type
         return jvm.frame(log.createDataFrame(snapshot, files, False, jvm.none))

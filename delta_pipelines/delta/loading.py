@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.delta.described import described_table
 from delta_pipelines.delta.file_entries import listed_files, logical_rows, read_entries
-from delta_pipelines.delta.jvm import Jvm, is_classic, optional
+from delta_pipelines.delta.jvm import Jvm, is_classic
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.snapshots import (
@@ -157,10 +157,7 @@ def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
 
 
 def _few_files(spark: SparkSession, state: TableState) -> DataFrame | None:
-    """The rows of a small table, read by the list of files in its version's checksum.
-
-    Source of the rule: Delta 4.4 keeps the list there for up to 50 files
-    (`spark.databricks.delta.allFilesInCrc.thresholdNumFiles`), and reads so what it merges.
+    """The rows of a small table, read by its listed files, as Delta reads what it merges.
 
     Returns:
         None when the list is not known, or the table is so large that skipping files by their
@@ -176,8 +173,7 @@ def _few_files(spark: SparkSession, state: TableState) -> DataFrame | None:
     snapshot = log.update(False, jvm.none, jvm.none)  # the table may have been dropped since
     if snapshot.version() != state.version or snapshot.metadata().id() != state.table_id:
         return None
-    checksum = optional(snapshot.checksumOpt())
-    files = None if checksum is None else optional(checksum.allFiles())
+    files = listed_files(snapshot)
     if files is None:
         return None
     return jvm.frame(log.createDataFrame(snapshot, files, False, jvm.none))
