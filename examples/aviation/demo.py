@@ -56,6 +56,8 @@ def open_ui(port: int, console: Console) -> int:
         with dagster_dev(port) as address:
             console.print(f"The pipeline is at [bold]{address}[/bold] (Ctrl-C ends it).\n")
             console.print(
+                "The run above was the command line's. Dagster shows the runs that it started, so\n"
+                "there no asset is materialized yet; it will leave alone what has not changed.\n\n"
                 "Let a new airport release and December's flights arrive, and see what the\n"
                 "streaming table and the upserts make of them:\n"
                 f"  1. in another terminal: {escape(fetch_command())}\n"
