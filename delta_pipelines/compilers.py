@@ -3,9 +3,8 @@
 Java runs a method by itself first, then compiles it quickly, with counters inside, and what these
 show to be hot a second time, well. Spark's start and a first run warm thousands of methods that
 never get hot; on two cores the second compiler has its queue full from the first second and takes
-a third of all CPU time. With higher thresholds it waits for what stays busy. Measured on two cores
-and one (`benchmarks/README.md`); with more of them the compilers have some to themselves, and
-Java's own numbers stay.
+nearly a third of all CPU time. With higher thresholds it waits for what stays busy. Measured on
+two cores and one (`benchmarks/README.md`); with more of them, Java's own numbers stay.
 """
 
 import contextlib
@@ -14,6 +13,7 @@ import os
 from pathlib import Path
 
 FEW_CORES = 2
+"""The most that was measured."""
 _LATER = (
     # The second compiler: thirty times Java's numbers.
     "-XX:Tier4InvocationThreshold=150000",
@@ -47,7 +47,7 @@ def compiler_options(cores: int) -> list[str]:
 
 
 def available_cores(root: Path = _CONTROL_GROUPS, own_group: Path = _OWN_GROUP) -> int:
-    """How many cores this process may use, as Java counts them.
+    """How many cores this process, and so its JVM, may use.
 
     Those that the system lets it run on, and no more than its control groups' share of time (Linux,
     version 2), rounded up: a container with `--cpus 1.5` on a large machine has two.
@@ -73,9 +73,11 @@ def _shares(root: Path, own_group: Path) -> list[int]:
         lines = own_group.read_text().splitlines()
     except OSError:
         return []
-    names = [line.removeprefix("0::").strip("/") for line in lines if line.startswith("0::")]
+    own = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), None)
+    if own is None:
+        return []
     shares = []
-    for group in {above for name in names for above in (root / name, *(root / name).parents)}:
+    for group in (root / own, *(root / own).parents):
         # "max 100000" is no limit; a group without the file has none either.
         with contextlib.suppress(OSError, ValueError):
             quota, period = map(int, (group / "cpu.max").read_text().split())

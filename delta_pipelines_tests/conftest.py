@@ -41,7 +41,8 @@ _SECOND_COMPILER_LATER = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
 )
-"""Four times Java's own numbers. Tests keep both cores busy, and by those the second compiler takes
+"""Four times Java's own numbers, where a session on few cores has thirty times them: this one lives
+for most of an hour. Tests keep both cores busy, and by those the second compiler takes
 a quarter of them for methods that are warm, not hot."""
 _YOUNG = "-Xms2g -Xmn1g"
 """A gigabyte for new objects from the start, where Java begins with an eighth of that and collects
