@@ -23,8 +23,8 @@ from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import DatasetResult, DatasetResults, RunResult
 from delta_pipelines.flows.retrying import retrying
 from delta_pipelines.flows.unchanged import leave_as_planned, leave_to_later
-from delta_pipelines.flows.waiting import Waiting
 from delta_pipelines.graph.graph import Table
+from delta_pipelines.graph.waiting import Waiting
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.refresh_set import SPARED
@@ -124,7 +124,7 @@ class Execution:
         graph, planned = self._plan.graph, {one.identifier for one in self._plan.datasets}
         waiting = Waiting(
             {
-                one.identifier: [i for i in graph.inputs(one.identifier) if i in planned]
+                one.identifier: graph.inputs_among(one.identifier, planned)
                 for one in self._plan.datasets
             }
         )

@@ -41,7 +41,7 @@ def unfinished(
     """
     left: set[Identifier] = set()
     for identifier in selected:
-        if identifier not in finished or not left.isdisjoint(graph.inputs(identifier)):
+        if identifier not in finished or graph.inputs_among(identifier, left):
             left.add(identifier)
     return tuple(identifier for identifier in selected if identifier in left)
 

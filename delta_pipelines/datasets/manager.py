@@ -183,21 +183,21 @@ class DatasetManager:
             PipelineError: The first failure, after all views were tried.
         """
         context = _update(context)
-        failed: dict[str, Exception] = {}
+        failed: dict[Identifier, Exception] = {}
         for identifier in graph.order:
             dataset = graph[identifier]
             if not isinstance(dataset, View) or str(identifier) not in context.plan.datasets:
                 continue
-            broken = [str(i) for i in graph.inputs(identifier) if str(i) in failed]
+            broken = graph.inputs_among(identifier, failed)
             if broken:
-                failed[str(identifier)] = failed[broken[0]]
+                failed[identifier] = failed[broken[0]]
                 continue
             try:
                 context.planned(identifier)
                 flow = graph.flow(identifier)
                 self.materialize_view(dataset, flow, pipeline=context.plan.pipeline)
             except PipelineError as error:
-                failed[str(identifier)] = error
+                failed[identifier] = error
         if failed:
             raise next(iter(failed.values()))
 

@@ -1,6 +1,6 @@
 """The resolved graph: tables, views, sources, the flows that fill them, and their order."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -223,6 +223,31 @@ class Graph:
             read = dict.fromkeys(i for flow in flows for i in self.flow_inputs(flow))
             self._inputs[identifier] = tuple(read)
         return self._inputs[identifier]
+
+    def inputs_among(
+        self, identifier: Identifier, chosen: Collection[Identifier]
+    ) -> tuple[Identifier, ...]:
+        """Those of some datasets that a dataset reads, through views that are not among them.
+
+        A table that is not among them is as it is, whatever becomes of those behind it; a view's
+        rows are those of the tables that it reads, at every moment.
+
+        Args:
+            identifier: The dataset.
+            chosen: The datasets.
+        """
+        found: dict[Identifier, None] = {}
+        waiting = list(self.inputs(identifier))
+        met = set(waiting)
+        while waiting:
+            upstream = waiting.pop()
+            if upstream in chosen:
+                found[upstream] = None
+            elif isinstance(self._by_identifier[upstream], View):
+                behind = [i for i in self.inputs(upstream) if i not in met]
+                met.update(behind)
+                waiting += behind
+        return tuple(found)
 
     def flow_inputs(self, flow: Flow) -> tuple[Identifier, ...]:
         """Tables, persisted views and sources that a flow reads, through temporary views."""

@@ -202,11 +202,9 @@ class _Planner:
                 continue
 
     def _dataset(self, dataset: Table | View) -> DatasetPlan:
-        failed = [
-            self._failed[i] for i in self._graph.inputs(dataset.identifier) if i in self._failed
-        ]
+        failed = self._graph.inputs_among(dataset.identifier, self._failed)
         if failed:
-            return _skipped(dataset, f"its input {failed[0]} cannot be planned")
+            return _skipped(dataset, f"its input {self._failed[failed[0]]} cannot be planned")
         try:
             with explained(dataset.name):
                 if isinstance(dataset, Table):

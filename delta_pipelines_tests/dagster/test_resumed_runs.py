@@ -136,6 +136,16 @@ def test_what_reads_a_dataset_that_is_yet_to_be_done_is_done_again(store, schema
     assert unfinished(graph, selected, {orders, big}) == (fragile,)
 
 
+def test_what_reads_it_through_a_view_that_is_not_selected_is_done_again_too(schema):
+    pipeline = Pipeline("p", schema=schema)
+    pipeline.materialized_view("orders", "SELECT 1 AS id")
+    pipeline.view("recent", "SELECT * FROM orders")
+    pipeline.materialized_view("told", "SELECT * FROM recent")
+    graph = pipeline.graph()
+    orders, _, told = (asset.identifier for asset in graph.assets)
+    assert unfinished(graph, [orders, told], {told}) == (orders, told)
+
+
 def tags_of(outcome, name):
     (event,) = [event for event in outcome.events if event.asset_key.path[-1] == name]
     return event.tags

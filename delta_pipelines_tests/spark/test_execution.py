@@ -212,3 +212,45 @@ def test_strict_runs_nothing_when_one_dataset_cannot_be_planned(spark, schema, f
     result = run(pipeline, spark)
     assert result.results["broken"].status == "failed"
     assert rows_of(spark, f"{schema}.t") == [(2, "b")], "without strict the others go on"
+
+
+@pytest.fixture
+def around_a_view(schema, feed):
+    """A table, a view of it, and a table that reads the view."""
+    pipeline = scratch(schema)
+    mirror(pipeline, "orders", feed)
+    pipeline.view("recent", "SELECT * FROM orders")
+    pipeline.materialized_view("told", "SELECT * FROM recent")
+    return pipeline
+
+
+def test_a_dataset_waits_for_what_it_reads_through_a_view_that_is_not_refreshed(
+    spark, schema, feed, around_a_view
+):
+    run_well(around_a_view, spark)
+    feed.set((2, "b"))
+    run_well(around_a_view, spark, refresh=["orders", "told"])
+    assert rows_of(spark, f"{schema}.told") == [(2, "b")]
+
+
+def test_a_failure_skips_also_what_reads_it_through_a_view_that_is_not_refreshed(
+    spark, schema, feed, around_a_view
+):
+    run_well(around_a_view, spark)
+    feed.set((2, "b"))
+    with once_at(Step.WRITE, f"{schema}.orders", raising(Injected("disk on fire"))):
+        result = run(around_a_view, spark, refresh=["orders", "told"])
+    assert result.results["told"].status == "skipped"
+    assert "orders failed" in result.results["told"].reason
+
+
+def test_what_cannot_be_planned_skips_also_what_reads_it_through_a_view_that_is_not_refreshed(
+    spark, schema, around_a_view
+):
+    run_well(around_a_view, spark)
+    broken = scratch(schema)
+    broken.materialized_view("orders", "SELECT nowhere FROM VALUES (1) AS t(id)")
+    broken.view("recent", "SELECT * FROM orders")
+    broken.materialized_view("told", "SELECT * FROM recent")
+    told = broken.plan(spark, refresh=["orders", "told"]).datasets["told"]
+    assert (told.skipped, told.reason) == (True, "its input orders cannot be planned")

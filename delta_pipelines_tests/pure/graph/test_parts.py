@@ -60,3 +60,19 @@ def test_parts_and_inputs_come_in_the_order_in_which_they_are_read() -> None:
     assert [i.name for i in graph.parts(end)] == ["end", "first", "deep", "second"]
     assert [i.name for i in graph.inputs(end)] == ["b", "c", "a"]
     assert (graph.parts(seen), graph.inputs(seen)) == ((seen,), (end,))
+
+
+def test_what_is_read_among_some_datasets_is_found_through_views_that_are_not_among_them() -> None:
+    p = dp.Pipeline("p", schema="s")
+    p.materialized_view("a", "SELECT 1 AS id")
+    p.view("v", "SELECT * FROM a")
+    p.view("w", "SELECT v.id FROM v JOIN a USING (id)")
+    p.materialized_view("b", "SELECT * FROM w")
+    p.materialized_view("c", "SELECT * FROM b")
+    graph = p.graph()
+    a, v, w, b, c = (dataset.identifier for dataset in graph.assets)
+    assert graph.inputs_among(b, {a, b, c}) == (a,)
+    assert graph.inputs_among(b, {a, v}) == (a, v)
+    assert graph.inputs_among(b, {a, v, w}) == (w,)
+    assert graph.inputs_among(c, {a, v, w}) == ()
+    assert graph.inputs_among(a, {v, w, b, c}) == ()

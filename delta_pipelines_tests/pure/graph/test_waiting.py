@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pipelines.flows.waiting import Waiting
+from delta_pipelines.graph.waiting import Waiting
 from delta_pipelines.identifiers import Identifier
 
 
