@@ -1,7 +1,7 @@
 """What an analysed plan says about the rows it will give: its text, its leaves, its own code.
 
-Two runs of an unchanged query over unchanged inputs give the same text, in the same JVM or another:
-expression ids, which Spark counts per JVM, are numbered anew. Nothing here starts a Spark job.
+Two runs of an unchanged query over unchanged inputs tell the same, in the same JVM or another.
+Nothing here starts a Spark job.
 """
 
 import hashlib
@@ -26,8 +26,10 @@ from delta_pipelines.delta.jvm import (
     items,
     optional,
     plan_name,
+    scala_sequence,
 )
 from delta_pipelines.delta.listing import listing
+from delta_pipelines.delta.plan_text import is_cut, normalised
 from delta_pipelines.delta.query_plans import files_relation
 from delta_pipelines.delta.query_session import noted_rows
 from delta_pipelines.delta.relations import Relation, leaf_relation
@@ -37,10 +39,6 @@ _CATALYST = "org.apache.spark.sql.catalyst"
 _MAX_TEXT = 2**31 - 1 - 15  # the longest array of the JVM, as Spark counts it
 _LIMITS = ("spark.sql.debug.maxToStringFields", "spark.sql.maxPlanStringLength")
 _MAX_ROWS = 10_000
-_EXPRESSION_ID = re.compile(r"#(\d+)")
-# Other names that Spark numbers per JVM: CTEs, variables of lambdas, columns made for an alias.
-_COUNTED = re.compile(r"\b(CTERelation(?:Def|Ref) |UnionLoop(?:Ref)? |[xyz]_|_gen_alias_)(\d+)\b")
-_PARTITIONS = re.compile(r", splits=Some\(\d+\)")
 _NOT_REPEATABLE = re.compile(
     r"\b(rand|randn|random|uuid|monotonically_increasing_id|input_file_name|randstr|uniform|shuffle"
     r"|input_file_block_start|input_file_block_length|spark_partition_id|java_method|reflect)\(",
@@ -109,10 +107,15 @@ def analysed_plan(session: SparkSession, frame: DataFrame, mark: int) -> Analyse
         >>> analysed_plan(spark, spark.sql("SELECT rand() AS n"), mark).without_version
         ('it calls rand()',)
     """
-    # A plan whose text Spark cuts would be told by its first part alone.
-    with settings(session, dict.fromkeys(_LIMITS, str(_MAX_TEXT))), active(session):
+    with active(session):
         query: JavaObject = frame._jdf.queryExecution()
-        told = _Reader(session, query.analyzed(), mark).read()
+        reader = _Reader(session, query.analyzed(), mark)
+        told = reader.read()
+        if reader.met_cut_text:
+            # Such a plan would be told by its first part alone. Most are not cut, and to give a
+            # session other settings and back is ten calls of the JVM.
+            with settings(session, dict.fromkeys(_LIMITS, str(_MAX_TEXT))):
+                told = _Reader(session, query.analyzed(), mark).read()
         if not (told.tables or told.files) or not _reads_cached_rows(session, query):
             return told
         return replace(told, without_version=(*told.without_version, CACHED))
@@ -168,17 +171,29 @@ def _patterns(view: JavaObject) -> dict[str, JavaObject]:
     return {name: getattr(kinds, name)() for name in _PATTERNS}
 
 
+@lru_cache(maxsize=16)
+def _any_of(view: JavaObject, names: tuple[str, ...]) -> JavaObject:
+    """Several patterns as one Scala `Seq`, made once."""
+    patterns = _patterns(view)
+    return scala_sequence(view, [patterns[name] for name in names])
+
+
 class _Reader:
     def __init__(self, session: SparkSession, plan: JavaObject, mark: int) -> None:
         self._session = session
         self._jvm = jvm = Jvm(session)
         self._plan = plan
         self._ids = range(mark, expression_mark(session))
-        self._patterns = _patterns(jvm.spark._jvm)
+        self._view = jvm.spark._jvm
         self._told: list[str] = []
         self._tables: dict[Relation, None] = {}
         self._files: dict[str, str] = {}
         self._without: dict[str, None] = {}
+
+    @property
+    def met_cut_text(self) -> bool:
+        """True when Spark left out parts of a text that was read."""
+        return any(map(is_cut, self._told))
 
     def read(self) -> AnalysedPlan:
         text = normalised(self._plan.treeString(True, False, _MAX_TEXT, False, False), self._ids)
@@ -187,9 +202,11 @@ class _Reader:
         for plan in plans:
             for leaf in items(plan.collectLeaves()):
                 self._leaf(leaf)
-        self._expressions(text)
-        self._told += self._lists(plans)
-        functions = tuple(self._functions(plans))
+        # A plan without any of these, and so most plans, is asked once instead of for each.
+        special = [plan for plan in plans if self._contains_any(plan, _PATTERNS)]
+        self._expressions(text, is_special=any(plan is self._plan for plan in special))
+        self._told += self._lists(special)
+        functions = tuple(self._functions(special))
         return AnalysedPlan(
             digest=hashlib.sha256("\n".join(self._told).encode()).hexdigest()[:16],
             tables=tuple(self._tables),
@@ -251,15 +268,16 @@ class _Reader:
         self._told.append(f"{where} {leaf.schema().catalogString()} {options}")
         return True
 
-    def _expressions(self, text: str) -> None:
+    def _expressions(self, text: str, *, is_special: bool) -> None:
         if not self._plan.deterministic():
             names = _calls(_NOT_REPEATABLE, text)
             self._without[_called(names, "a function not marked deterministic")] = None
-        if self._contains(self._plan, "CURRENT_LIKE"):
+        if is_special and self._contains(self._plan, "CURRENT_LIKE"):
             self._without[_called(_calls(_CURRENT, text), "a function of the current time")] = None
         for word in sorted(set(_TIME_AS_TEXT.findall(text))):
             self._without[f"it reads the text {word!r} as a time"] = None
-        if self._contains(self._plan, "SCALA_UDF") or _FOREIGN_CODE.search(text):
+        calls_scala = is_special and self._contains(self._plan, "SCALA_UDF")
+        if calls_scala or _FOREIGN_CODE.search(text):
             self._without[_FOREIGN] = None
         if self._tables and _FILE_METADATA.search(text):
             self._without["it reads _metadata of a Delta table's files"] = None
@@ -267,7 +285,10 @@ class _Reader:
             self._without["it runs a script"] = None
 
     def _contains(self, node: JavaObject, pattern: str) -> bool:
-        return bool(node.containsPattern(self._patterns[pattern]))
+        return bool(node.containsPattern(_patterns(self._view)[pattern]))
+
+    def _contains_any(self, node: JavaObject, patterns: tuple[str, ...]) -> bool:
+        return bool(node.containsAnyPattern(_any_of(self._view, patterns)))
 
     def _lists(self, plans: list[JavaObject]) -> Iterator[str]:
         """The lists of `IN`, whose values the plan's text gives without quotes."""
@@ -282,11 +303,10 @@ class _Reader:
 
     def _functions(self, plans: list[JavaObject]) -> Iterator[tuple[str, object]]:
         """The Python functions that run on the rows; notes aggregates of the JVM on the way."""
-        calls = self._jvm.sequence([self._patterns[pattern] for pattern in _CALLS])
         waiting = [(plan, True) for plan in plans]
         while waiting:
             node, is_plan = waiting.pop()
-            if not node.containsAnyPattern(calls):
+            if not self._contains_any(node, _CALLS):
                 continue
             if is_plan:
                 waiting += [(expression, False) for expression in items(node.expressions())]
@@ -309,32 +329,6 @@ def _sql(told: Callable[[], object]) -> str:
         return str(told())
     except (Py4JError, PySparkException):
         return ""
-
-
-def normalised(text: str, ids: range) -> str:
-    """A plan's text with its expression ids numbered in the order they appear.
-
-    Args:
-        text: `treeString` of the plan.
-        ids: Those that the plan's analysis gave; others stand in texts of the user's.
-
-    Example:
-        >>> normalised("Project [a#31, concat(b#30, #7)]", range(20, 40))
-        'Project [a#0, concat(b#1, #7)]'
-    """
-    numbers: dict[str, int] = {}
-    counted: dict[str, int] = {}
-
-    def renumbered(match: re.Match[str]) -> str:
-        if int(match[1]) not in ids:
-            return match[0]
-        return f"#{numbers.setdefault(match[1], len(numbers))}"
-
-    def recounted(match: re.Match[str]) -> str:
-        kind = match[1].replace("Def", "").replace("Ref", "")
-        return f"{match[1]}{counted.setdefault(kind + match[2], len(counted))}"
-
-    return _PARTITIONS.sub("", _COUNTED.sub(recounted, _EXPRESSION_ID.sub(renumbered, text)))
 
 
 def _python_function(expression: JavaObject) -> object:

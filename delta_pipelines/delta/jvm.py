@@ -138,10 +138,7 @@ class Jvm:
 
     def sequence(self, values: Iterable[object]) -> JavaObject:
         """An immutable Scala `Seq`."""
-        listed = self.root.java.util.ArrayList()
-        for value in values:
-            listed.add(value)
-        return self.sequence_of(listed)
+        return scala_sequence(self.spark._jvm, values)
 
     def sequence_of(self, listed: JavaObject) -> JavaObject:
         """An immutable Scala `Seq` of a Java list."""
@@ -187,6 +184,14 @@ class Jvm:
         """A PySpark frame of the rows of a logical plan; a command runs at once."""
         of_rows = self.static("org.apache.spark.sql.classic.Dataset", "ofRows")
         return self.frame(of_rows(self.session, plan))
+
+
+def scala_sequence(view: JavaObject, values: Iterable[object]) -> JavaObject:
+    """An immutable Scala `Seq` in a JVM, given py4j's view of it (`SparkContext._jvm`)."""
+    listed = _java_class(view, "java.util.ArrayList")()
+    for value in values:
+        listed.add(value)
+    return _static_method(view, _PYTHON_UTILS, "toSeq")(listed)
 
 
 def optional(option: JavaObject) -> Any:

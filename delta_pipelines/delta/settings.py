@@ -24,8 +24,10 @@ def row_settings(spark: SparkSession) -> dict[str, str]:
         Value by full name; always the time zone, which is the machine's when nobody set it.
     """
     found = {name: value for name, value in settings_of(spark).items() if counts(name)}
-    conf = Jvm(spark).session.sessionState().conf()
-    return {**found, TIME_ZONE: str(conf.sessionLocalTimeZone())}
+    if TIME_ZONE not in found:
+        conf = Jvm(spark).session.sessionState().conf()
+        found[TIME_ZONE] = str(conf.sessionLocalTimeZone())
+    return found
 
 
 def registered_settings(spark: SparkSession) -> list[str]:

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -33,18 +34,26 @@ class OpenLog:
         log: `DeltaLog`.
         snapshot: `Snapshot`; its version is -1 when there is no table.
         catalog_table: `CatalogTable`, None when the catalog has no entry.
-        location: The table's folder.
     """
 
     log: JavaObject
     snapshot: JavaObject
     catalog_table: JavaObject | None
-    location: str
+
+    @cached_property
+    def location(self) -> str:
+        """The table's folder."""
+        return str(self.log.dataPath().toString())
+
+    @cached_property
+    def version(self) -> int:
+        """Of the snapshot; -1 when there is no table."""
+        return int(self.snapshot.version())
 
     @property
     def exists(self) -> bool:
         """True when the log has a commit."""
-        return bool(self.snapshot.version() >= 0)
+        return self.version >= 0
 
 
 @dataclass(frozen=True)
@@ -60,8 +69,11 @@ class CatalogEntry:
 
 def table_identifier(jvm: Jvm, identifier: Identifier) -> JavaObject:
     """Spark's own identifier in the session catalog."""
-    kind = jvm.root.org.apache.spark.sql.catalyst.TableIdentifier
-    return kind(identifier.name, jvm.some(identifier.schema))
+    return _named(jvm, identifier.name, jvm.some(identifier.schema))
+
+
+def _named(jvm: Jvm, name: str, schema: JavaObject) -> JavaObject:
+    return jvm.type("org.apache.spark.sql.catalyst.TableIdentifier")(name, schema)
 
 
 def catalog_entries(
@@ -88,7 +100,8 @@ def catalog_entries(
         for start in range(0, len(named), _AT_ONCE):
             part = named[start : start + _AT_ONCE]
             try:
-                asked = jvm.sequence([table_identifier(jvm, one) for one in part])
+                schema = jvm.some(part[0].schema)
+                asked = jvm.sequence([_named(jvm, one.name, schema) for one in part])
                 tables = items(state.catalog().getTablesByName(asked))
             except SPARK_FAILURES:
                 logger.debug("The catalog does not tell its tables at once", exc_info=True)
@@ -146,31 +159,20 @@ def open_log(
             Delta log is at the new table's place.
     """
     jvm = Jvm(spark)
-    catalog = jvm.session.sessionState().catalog()
-    name = table_identifier(jvm, identifier)
-    if entry is None and is_new:
-        if not catalog.databaseExists(identifier.schema):
-            return None
-        if not catalog.tableExists(name):
-            entry = CatalogEntry()
-    try:
-        # Asking first whether one exists that does would double the questions to the metastore.
-        table = catalog.getTableMetadata(name) if entry is None else entry.table
-    except AnalysisException as error:
-        if error.getCondition() == "SCHEMA_NOT_FOUND":
-            return None
-        if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
-            raise
-        table = None
+    if entry is None:
+        entry = _entry_of(jvm, identifier, is_new=is_new)
+    if entry is None:
+        return None
+    table = entry.table
     if table is not None:
         _check_is_delta(jvm, table, identifier)
         log = jvm.static(_LOG, "forTable")(jvm.session, table)
-        snapshot = log.update(False, jvm.none, jvm.some(table))
-        return OpenLog(log, snapshot, table, log.dataPath().toString())
-    path = jvm.root.org.apache.hadoop.fs.Path(catalog.defaultTablePath(name))
-    log = jvm.static(_LOG, "forTable")(jvm.session, path)
+        return OpenLog(log, log.update(False, jvm.none, jvm.some(table)), table)
+    catalog = jvm.session.sessionState().catalog()
+    place = catalog.defaultTablePath(table_identifier(jvm, identifier))
+    log = jvm.static(_LOG, "forTable")(jvm.session, jvm.root.org.apache.hadoop.fs.Path(place))
     snapshot = log.update(False, jvm.none, jvm.none)
-    opened = OpenLog(log, snapshot, None, log.dataPath().toString())
+    opened = OpenLog(log, snapshot, None)
     if opened.exists and OWNER not in entries(snapshot.metadata().configuration()):
         raise DatasetError(
             f"the catalog has no such table, but a Delta table that delta_pipelines did not create "
@@ -181,10 +183,53 @@ def open_log(
     return opened
 
 
+def _entry_of(jvm: Jvm, identifier: Identifier, *, is_new: bool) -> CatalogEntry | None:
+    """What the session catalog has under one name; None when its schema does not exist."""
+    catalog = jvm.session.sessionState().catalog()
+    name = table_identifier(jvm, identifier)
+    if is_new:
+        if not catalog.databaseExists(identifier.schema):
+            return None
+        if not catalog.tableExists(name):
+            return CatalogEntry()
+    try:
+        # Asking first whether one exists that does would double the questions to the metastore.
+        return CatalogEntry(catalog.getTableMetadata(name))
+    except AnalysisException as error:
+        if error.getCondition() == "SCHEMA_NOT_FOUND":
+            return None
+        if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+            raise
+        return CatalogEntry()
+
+
+_MAX_STATES = 10_000
+_states: dict[tuple[JavaObject, Identifier], tuple[tuple[int, int, bool], TableState]] = {}
+
+
 def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | None:
-    """Read the state of an opened log, or None when it has no commit; starts no Spark job."""
+    """Read the state of an opened log, or None when it has no commit; starts no Spark job.
+
+    Delta gives the same snapshot as long as nothing changed. It is known again, and then not read
+    once more, which would be a dozen calls of the JVM.
+    """
     if not opened.exists:
         return None
+    # Java's own hash is random, and so tells an object from another of the same version.
+    told_apart = int(jvm.static("java.lang.System", "identityHashCode")(opened.snapshot))
+    mark = (opened.version, told_apart, opened.catalog_table is not None)
+    key = (jvm.spark._jvm, identifier)
+    known = _states.get(key)
+    if known is not None and known[0] == mark:
+        return known[1]
+    state = _read_state(jvm, identifier, opened)
+    if len(_states) >= _MAX_STATES:
+        _states.clear()
+    _states[key] = (mark, state)
+    return state
+
+
+def _read_state(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState:
     snapshot = opened.snapshot
     # As the log has it: one round trip, where its parts would be two dozen.
     told = json.loads(snapshot.metadata().json())["metaData"]
@@ -194,7 +239,7 @@ def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | 
         identifier=identifier,
         location=opened.location,
         table_id=told["id"],
-        version=snapshot.version(),
+        version=opened.version,
         schema=logical_schema(_schema(told.get("schemaString"))),
         partition_columns=tuple(told.get("partitionColumns", ())),
         cluster_columns=cluster_columns(jvm, opened),

@@ -150,15 +150,20 @@ class Binder:
             return self.query(flow)
 
 
+def is_stream(flow: Flow, frame: "DataFrame") -> bool:
+    """True when a query that `Binder` gave reads streams; only some kinds may."""
+    return flow.declaration.kind in STREAMING_KINDS and frame.isStreaming
+
+
 def _check_streaming(flow: Flow, frame: "DataFrame") -> None:
-    kind, is_stream = flow.declaration.kind, frame.isStreaming
-    if is_stream and kind not in STREAMING_KINDS:
+    kind, is_streaming = flow.declaration.kind, frame.isStreaming
+    if is_streaming and kind not in STREAMING_KINDS:
         raise DatasetError(
             f"its query is a stream, and a {kind} reads batches: use spark.read instead of "
             "spark.readStream, bind stream inputs as dp.Batch(...), or make it a streaming_table.",
             dataset=flow.name,
         )
-    if not is_stream and kind in ("streaming_table", "append_flow"):
+    if not is_streaming and kind in ("streaming_table", "append_flow"):
         raise DatasetError(
             "its query is no stream: use spark.readStream instead of spark.read, or read at least "
             "one input as a stream (dp.Stream(...), also in the temporary views it reads); or make "

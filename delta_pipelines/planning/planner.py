@@ -19,6 +19,7 @@ from delta_pipelines.identifiers import Identifier
 from delta_pipelines.named import NamedSequence
 from delta_pipelines.planning.actions import planned_action
 from delta_pipelines.planning.analysis import AnalysedFlow, FlowAnalysis
+from delta_pipelines.planning.binding import is_stream
 from delta_pipelines.planning.definition import layout_change
 from delta_pipelines.planning.expressions import (
     check_expectations,
@@ -242,11 +243,11 @@ class _Planner:
             table, base, given, is_full_refresh=is_full, pipeline=self._plan.pipeline
         )
         notes: tuple[str, ...] = ()
-        is_stream = any(frame.isStreaming for frame in frames)
-        if not is_stream and (is_full or not table.keeps_rows):
+        streams = any(map(is_stream, flows, frames))
+        if not streams and (is_full or not table.keeps_rows):
             definition = without_checkpoints(definition)
         folders = self._streams.folders(table, frames)
-        if is_stream:
+        if streams:
             notes = self._streams.check(table, frames, folders, definition, is_full_refresh=is_full)
         blocked = table.identifier in self._chosen.blocked
         action, reason = planned_action(
@@ -273,7 +274,7 @@ class _Planner:
             comment_change=(base.comment, definition.comment) if base and changed_comment else None,
             inputs=inputs,
             notes=(*_adopted(base), *_rules(base, definition), *advice(inputs), *notes),
-            streams=is_stream,
+            streams=streams,
         )
         verdict = self._verdict(table, planned, analysed)
         if verdict is not None and verdict.unchanged:

@@ -13,6 +13,7 @@ from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.graph.streams import stream_inputs
+from delta_pipelines.planning.binding import is_stream
 from delta_pipelines.planning.checkpoints import (
     StreamSource,
     checkpoints_folder,
@@ -95,7 +96,7 @@ class StreamPlans:
         """
         found: dict[str, dict[str, StreamSource]] = {}
         for flow, frame in zip(self._graph.flows_of(table.identifier), frames, strict=True):
-            streamed = stream_folders(frame) if frame.isStreaming else []
+            streamed = stream_folders(frame) if is_stream(flow, frame) else []
             found[flow.key] = {
                 recorded_name(one.place, self._plan.redaction): StreamSource.of_folder(
                     one.place, one.number

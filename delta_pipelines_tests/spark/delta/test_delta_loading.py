@@ -46,9 +46,29 @@ def test_a_state_is_read_in_few_round_trips_however_many_properties_it_has(
     properties = {f'note {n} -> "x"': f"wert\n{n} = ü" for n in range(30)}
     put(spark.range(3), properties=properties, comment='it\'s "so"')
     look.state()
+    spark.sql(f"INSERT INTO {table} VALUES (9)")
     states = []
     assert len(round_trips(lambda: states.append(look.state()))) < 50
     assert (states[0].properties, states[0].comment) == (properties, 'it\'s "so"')
+
+
+def test_a_state_is_read_once_until_somebody_changes_the_table(
+    spark, table, put, look, round_trips
+) -> None:
+    put(spark.range(3))
+    state, states = look.state(), []
+    assert len(round_trips(lambda: states.append(look.state()))) < 20
+    assert states == [state]
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('k' = 'v')")
+    assert (look.state().version, look.state().properties) == (1, {"k": "v"})
+    spark.sql(f"DROP TABLE {table}")
+    assert load_table(spark, table) is None
+    put(spark.sql("SELECT 'x' AS id"))
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('k' = 'w')")
+    again = look.state()
+    assert (again.version, again.properties) == (1, {"k": "w"})
+    assert again.table_id != state.table_id
+    assert again.schema != state.schema
 
 
 def test_the_state_is_the_one_that_another_writer_just_left(spark, table, put, look) -> None:

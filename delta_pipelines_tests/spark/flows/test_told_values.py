@@ -60,9 +60,10 @@ def test_changed_rows_in_the_text_are_a_refresh(spark, schema, told, before, aft
     assert action(pipeline, spark) == "refresh"
 
 
-def test_a_limit_for_the_text_of_plans_hides_no_change(spark, schema, told, request):
+@pytest.mark.parametrize("characters", ["0", "300"])
+def test_a_limit_for_the_text_of_plans_hides_no_change(spark, schema, told, request, characters):
     limit = "spark.sql.maxPlanStringLength"
-    spark.conf.set(limit, "300")
+    spark.conf.set(limit, characters)
     request.addfinalizer(lambda: spark.conf.unset(limit))
     pipeline = scratch(schema)
 
@@ -75,4 +76,22 @@ def test_a_limit_for_the_text_of_plans_hides_no_change(spark, schema, told, requ
     run_well(pipeline, spark)
     assert action(pipeline, spark) == "none"
     told.write_text("2")
+    assert action(pipeline, spark) == "refresh"
+
+
+@pytest.mark.parametrize("made", [F.array, F.create_map])
+def test_a_change_behind_the_fields_that_spark_shows_of_a_plan_is_a_refresh(
+    spark, schema, told, made
+):
+    pipeline = scratch(schema)
+
+    @pipeline.materialized_view
+    def t(spark):
+        last = int(told.read_text())
+        return spark.range(3).select(made(*map(F.lit, (*range(99), last))).alias("numbers"))
+
+    told.write_text("99")
+    run_well(pipeline, spark)
+    assert action(pipeline, spark) == "none"
+    told.write_text("100")
     assert action(pipeline, spark) == "refresh"

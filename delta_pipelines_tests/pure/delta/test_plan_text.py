@@ -2,7 +2,7 @@
 
 import pytest
 
-from delta_pipelines.delta.analysed import normalised
+from delta_pipelines.delta.plan_text import is_cut, normalised
 from delta_pipelines.delta.settings import counts
 
 IDS = range(5, 100)
@@ -33,6 +33,21 @@ def test_counted_names_do_not_show(one: str, other: str) -> None:
 )
 def test_what_the_user_wrote_shows(one: str, other: str) -> None:
     assert normalised(one, IDS) != normalised(other, IDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("Project [array(1, 2, ... 35 more fields) AS a#31]", True),
+        ("Project [array(... 2 more fields) AS a#31]", True),
+        ("cast(a#31 as struct<f0:string,... 29 more fields>)", True),
+        ("Project [named_struct(f0, (id#0L + ca... 425 more characters", True),
+        ("Truncated plan of 495 characters", True),
+        ("Filter (a#31 = ...)\n+- Range (0, 3, step=1, splits=Some(2))", False),
+    ],
+)
+def test_a_text_that_spark_cut_is_told(text: str, cut: bool) -> None:
+    assert is_cut(text) is cut
 
 
 def test_settings_that_can_change_rows_count_and_those_of_speed_do_not() -> None:
