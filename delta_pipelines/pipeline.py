@@ -92,6 +92,7 @@ class Pipeline(DeclaresDatasets):
         full_refresh_all: bool = False,
         reset_checkpoints: "Sequence[Selectable]" = (),
         force: bool = False,
+        max_concurrency: int = 4,
     ) -> "Plan":
         """Say what a run would do to every selected dataset; changes nothing.
 
@@ -103,6 +104,8 @@ class Pipeline(DeclaresDatasets):
             reset_checkpoints: Append flows, or tables for all of their flows, that read their
                 streams from the beginning while the rows stay; they are refreshed too.
             force: As for `run`.
+            max_concurrency: Datasets planned at once, each after what it reads; with 1 all are in
+                the caller's thread, where a debugger finds them.
 
         Returns:
             A value to look at (`.datasets`, `.errors`, `.to_dict()`) and to print.
@@ -120,8 +123,9 @@ class Pipeline(DeclaresDatasets):
         from delta_pipelines.planning.planner import make_plan
         from delta_pipelines.planning.selection import Selection
 
+        check_count(max_concurrency, "max_concurrency")
         selection = Selection.of(refresh, full_refresh, full_refresh_all, reset_checkpoints)
-        return make_plan(self, spark, selection, force)
+        return make_plan(self, spark, selection, force, max_concurrency=max_concurrency)
 
     def run(
         self,
@@ -149,7 +153,7 @@ class Pipeline(DeclaresDatasets):
             force: Refresh also datasets whose definition, inputs and settings did not change.
             strict: Run nothing at all when one dataset cannot be planned.
             raise_on_error: Raise when a dataset failed; False returns the result all the same.
-            max_concurrency: Datasets worked on at once.
+            max_concurrency: Datasets planned, and then worked on, at once.
             lease_timeout: Seconds that a dataset waits at most for another run that works on it.
 
         Returns:
@@ -176,6 +180,7 @@ class Pipeline(DeclaresDatasets):
             full_refresh_all=full_refresh_all,
             reset_checkpoints=reset_checkpoints,
             force=force,
+            max_concurrency=max_concurrency,
         )
         return collect(
             plan,

@@ -88,7 +88,13 @@ def plan_job_of(
             work.refresh, work.full_refresh, reset_checkpoints=work.reset_checkpoints
         )
         with guarded_session(resource, context.log) as (spark, _):
-            plan = make_plan(pipeline, spark, selection, request.force)
+            plan = make_plan(
+                pipeline,
+                spark,
+                selection,
+                request.force,
+                max_concurrency=resource.max_concurrency,
+            )
             context.log.info(str(plan))
             failed = plan_failure(plan)
             if failed is not None:

@@ -66,7 +66,7 @@ class DeltaPipelineResource(LazyPySparkResource):
     )
     app_name: str = Field(default="delta_pipelines", description="Name that Spark's UI shows.")
     max_concurrency: int = Field(
-        default=4, gt=0, description="Datasets that one run works on at once."
+        default=4, gt=0, description="Datasets that one run plans, and then works on, at once."
     )
     lock_timeout: float | None = Field(
         default=LOCK_TIMEOUT,

@@ -91,7 +91,14 @@ def run_step(
     for remark in work.remarks:
         context.log.info(remark)
     selection = Selection(work.refresh, work.full_refresh, reset_checkpoints=work.reset_checkpoints)
-    plan = make_plan(binding.pipeline, spark, selection, request.force, lineage=True)
+    plan = make_plan(
+        binding.pipeline,
+        spark,
+        selection,
+        request.force,
+        lineage=True,
+        max_concurrency=max_concurrency,
+    )
     context.log.info(str(plan))
     refused = plan_failure(plan) if request.strict else None
     if refused is not None:

@@ -71,6 +71,39 @@ def data_version_at(spark: SparkSession, location: str, table_id: str, version: 
     return found
 
 
+def note_write(location: str, table_id: str, version: int, user_metadata: str) -> None:
+    """Note a commit of one's own that may have changed rows, so that nobody reads it back.
+
+    Args:
+        location: The table's folder.
+        table_id: Delta's id of the table.
+        version: The commit.
+        user_metadata: The text that was left in it.
+    """
+    if len(_known) > _MAX_KNOWN:
+        _known.clear()
+    if len(_texts) > _MAX_ENTRIES:
+        _texts.clear()
+    _known[location, table_id, version] = version
+    _texts[location, table_id, version] = user_metadata
+
+
+def recorded_text(spark: SparkSession, location: str, table_id: str, version: int) -> str | None:
+    """The user metadata that a commit's writer left; None when there is none, or no log file.
+
+    Args:
+        spark: Any session.
+        location: The table's folder.
+        table_id: Delta's id of the table.
+        version: The commit.
+    """
+    text = _texts.get((location, table_id, version))
+    if text is not None:
+        return text
+    entry = recorded_entry(spark, location, table_id, version)
+    return None if entry is None else entry.user_metadata
+
+
 def keeps_rows(operation: str, user_metadata: str | None) -> bool:
     """True when a commit leaves every row as it is.
 
@@ -119,3 +152,4 @@ _MAX_KNOWN = 100_000
 _known: dict[tuple[str, str, int], int] = {}
 _MAX_ENTRIES = 10_000
 _entries: dict[tuple[str, str, int], HistoryEntry] = {}
+_texts: dict[tuple[str, str, int], str] = {}

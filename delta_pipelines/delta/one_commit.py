@@ -12,7 +12,7 @@ from delta_pipelines.delta import registration
 from delta_pipelines.delta.conflicts import conflict_error
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.evolution import logical_schema, needs_new_files
-from delta_pipelines.delta.history import KEEPS_ROWS_KEY
+from delta_pipelines.delta.history import KEEPS_ROWS_KEY, note_write
 from delta_pipelines.delta.jvm import Jvm
 from delta_pipelines.delta.metadata import WantedMetadata
 from delta_pipelines.delta.rows import conform
@@ -217,8 +217,9 @@ class DeltaTransaction:
         self._check()
         reached(Step.COMMIT, self._dataset)
         with active(self._spark):
-            told = {**user_metadata, KEEPS_ROWS_KEY: True} if self._keeps_rows() else user_metadata
-            version = self._land(json.dumps(told, default=str, sort_keys=True))
+            keeps = {KEEPS_ROWS_KEY: True} if self._keeps_rows() else {}
+            text = json.dumps({**user_metadata, **keeps}, default=str, sort_keys=True)
+            version = self._land(text)
         self._done = True
         with self._working():
             if self._opened.catalog_table is None:
@@ -226,6 +227,8 @@ class DeltaTransaction:
             reached(Step.RECACHE, self._dataset)
             registration.refresh(self._spark, self.identifier, self.location)
             table_id = self._staging.table_id
+        if not keeps:
+            note_write(self.location, table_id, version, text)
         return Commit(version, table_id, self.location, dict(self._staging.metrics))
 
     @contextmanager

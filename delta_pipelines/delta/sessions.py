@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
+from py4j.clientserver import ClientServer
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic, items, optional
@@ -240,6 +241,29 @@ def active(spark: SparkSession) -> Iterator[SparkSession]:
             static("clearActiveSession")()
         else:
             make_active(before)
+
+
+def activate(spark: SparkSession) -> None:
+    """Make a session the active one of a thread of one's own, for good.
+
+    Args:
+        spark: The session; a Connect session needs nothing and gets nothing.
+    """
+    if is_classic(spark):
+        _here.session = spark._jsparkSession
+        Jvm(spark).static("org.apache.spark.sql.classic.SparkSession", "setActiveSession")(
+            spark._jsparkSession
+        )
+
+
+def threads_are_apart(spark: SparkSession) -> bool:
+    """True when threads can work with sessions of their own, each in a thread of the JVM.
+
+    Args:
+        spark: A session; a Connect session has no copies, and with `PYSPARK_PIN_THREAD=false`
+            threads share those of the JVM.
+    """
+    return is_classic(spark) and isinstance(spark.sparkContext._gateway, ClientServer)
 
 
 @contextmanager

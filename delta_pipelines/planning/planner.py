@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,7 @@ from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.refresh_set import Action
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import Selection, refresh_set, sparing
+from delta_pipelines.planning.side_by_side import in_turn, planning_threads
 from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
 from delta_pipelines.planning.storage import default_storage
 from delta_pipelines.planning.stream_plans import NOTHING_NEW, StreamPlans
@@ -73,6 +74,7 @@ def make_plan(
     selection: Selection,
     force: bool = False,
     lineage: bool = False,
+    max_concurrency: int = 4,
 ) -> Plan:
     """Plan a run; see `Pipeline.plan`.
 
@@ -82,6 +84,7 @@ def make_plan(
         selection: What the user asked for.
         force: True when the run will refresh also what did not change.
         lineage: True to tell the column lineage too, a few milliseconds for each dataset.
+        max_concurrency: Datasets planned at once.
 
     Raises:
         SessionError: The session is not set up for Delta, or for names without a catalog.
@@ -104,7 +107,7 @@ def make_plan(
         redaction=redaction,
     )
     planner = _Planner(empty, spark, Tables(spark), tells_lineage=lineage)
-    return planner.plan((*graph.tables, *graph.sources))
+    return planner.plan((*graph.tables, *graph.sources), max_concurrency)
 
 
 def plan_anew(
@@ -161,25 +164,30 @@ class _Planner:
         self._failed: dict[Identifier, str] = {}
         self._analysis = FlowAnalysis(graph, spark, tables)
 
-    def plan(self, concerned: "Sequence[Dataset]") -> Plan:
+    def plan(self, concerned: "Sequence[Dataset]", max_concurrency: int = 1) -> Plan:
         """Plan the datasets that the plan has chosen.
 
         Args:
             concerned: Tables and sources to load first, so that reads behind the back are noticed.
+            max_concurrency: Datasets loaded or planned at once.
         """
-        datasets = []
-        with active(self._spark):
-            self._look_at(concerned)
+        number = min(max_concurrency, len(concerned))
+        with active(self._spark), planning_threads(self._spark, number) as threads:
+            self._tables.look_up([dataset.identifier for dataset in concerned])
+            in_turn(threads, self._look_at, {dataset.identifier: () for dataset in concerned})
             self._chosen = sparing(self._chosen, self._protected_in_place())
             self._streams = StreamPlans(self._plan, self._tables, self._chosen)
-            for dataset in self._chosen.selected:
-                planned = self._dataset(dataset)
-                if planned.error is not None:
-                    self._failed[dataset.identifier] = dataset.name
-                datasets.append(planned)
+            chosen = {dataset.identifier: dataset for dataset in self._chosen.selected}
+            planned: dict[Identifier, DatasetPlan] = {}
+
+            def work(identifier: Identifier) -> None:
+                planned[identifier] = self._dataset(chosen[identifier])
+
+            inputs = {one: self._graph.inputs_among(one, chosen) for one in chosen}
+            in_turn(threads, work, inputs)
         return replace(
             self._plan,
-            datasets=NamedSequence(datasets),
+            datasets=NamedSequence([planned[identifier] for identifier in chosen]),
             pins=self._tables.pins,
             chosen=self._chosen,
         )
@@ -194,17 +202,15 @@ class _Planner:
                     found.append(table)
         return found
 
-    def _look_at(self, datasets: "Sequence[Dataset]") -> None:
-        self._tables.look_up([dataset.identifier for dataset in datasets])
-        for dataset in datasets:
-            try:
-                self._tables.state(dataset.identifier)
-            except DatasetError:
-                continue
+    def _look_at(self, identifier: Identifier) -> None:
+        # Who needs the table asks again, and is told what is wrong with it.
+        with suppress(DatasetError):
+            self._tables.state(identifier)
 
     def _dataset(self, dataset: Table | View) -> DatasetPlan:
         failed = self._graph.inputs_among(dataset.identifier, self._failed)
         if failed:
+            self._failed[dataset.identifier] = dataset.name
             return _skipped(dataset, f"its input {self._failed[failed[0]]} cannot be planned")
         try:
             with explained(dataset.name):
@@ -214,6 +220,7 @@ class _Planner:
         except Exception as cause:  # noqa: BLE001 - whatever happened concerns this dataset alone
             error = as_pipeline_error(cause, dataset.name, dataset.declaration.location)
             error = self._plan.redaction.error(error)
+            self._failed[dataset.identifier] = dataset.name
             return DatasetPlan(
                 name=dataset.name,
                 identifier=dataset.identifier,

@@ -63,7 +63,8 @@ class Tables:
                 place = files_gone(self._spark, identifier, entry)
                 if place is not None:
                     self._gone[identifier] = place
-            self._states[identifier] = found
+            # Where two threads ask at once, both get what the first one found.
+            return self._states.setdefault(identifier, found)
         return self._states[identifier]
 
     def gone(self, identifier: Identifier) -> str | None:
@@ -153,8 +154,9 @@ class Tables:
     @property
     def locations(self) -> dict[str, Identifier]:
         """Where the tables seen so far are stored."""
-        before = {where: i for i, where in self._seen.items() if i not in self._states}
-        return before | {s.location: i for i, s in self._states.items() if s is not None}
+        states = self._states.copy()  # other threads may load tables meanwhile
+        before = {where: i for i, where in self._seen.items() if i not in states}
+        return before | {s.location: i for i, s in states.items() if s is not None}
 
 
 def missing_input(identifier: Identifier) -> DatasetError:

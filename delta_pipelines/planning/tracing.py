@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.analysed import AnalysedPlan, analysed_plan
-from delta_pipelines.delta.history import data_version_at, last_data_version, recorded_entry
+from delta_pipelines.delta.history import data_version_at, last_data_version, recorded_text
 from delta_pipelines.delta.relations import Relation
 from delta_pipelines.delta.sessions import log_trace
 from delta_pipelines.delta.settings import engine, row_settings
@@ -109,8 +109,7 @@ def last_write(session: "SparkSession", state: TableState, pipeline: str) -> Las
 
 
 def _write_at(session: "SparkSession", state: TableState, version: int, pipeline: str) -> LastWrite:
-    entry = recorded_entry(session, state.location, state.table_id, version)
-    said = entry.user_metadata if entry is not None else None
+    said = recorded_text(session, state.location, state.table_id, version)
     return LastWrite.of(version, said, pipeline=pipeline, dataset=str(state.identifier))
 
 

@@ -30,7 +30,7 @@ def looked_up(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(history, "history_entry", log.entry)
         return data_version_at(None, "/t", "id", version)  # type: ignore[arg-type]
 
-    for known in ("_known", "_entries"):
+    for known in ("_known", "_entries", "_texts"):
         monkeypatch.setattr(history, known, {})
     return look_up
 
@@ -54,3 +54,12 @@ def test_a_later_version_reads_only_the_commits_since(looked_up) -> None:
     log.read.clear()
     assert looked_up(log, 303) == 7
     assert log.read == [303, 302, 301]
+
+
+def test_a_write_of_our_own_is_not_read_back(looked_up) -> None:
+    log = Log({0: "CREATE TABLE"})
+    history.note_write("/t", "id", 7, "what we said")
+    assert looked_up(log, 9) == 7
+    assert history.recorded_text(None, "/t", "id", 7) == "what we said"  # type: ignore[arg-type]
+    assert log.read == [9, 8]
+    assert history.recorded_text(None, "/t", "id", 9) is None  # type: ignore[arg-type]
