@@ -19,7 +19,6 @@ from pyspark.sql.udtf import AnalyzeResult
 from delta_pipelines.delta.jvm import (
     JavaObject,
     Jvm,
-    Packages,
     class_name,
     entries,
     is_classic,
@@ -32,7 +31,7 @@ from delta_pipelines.delta.listing import listing
 from delta_pipelines.delta.plan_text import is_cut, normalised
 from delta_pipelines.delta.query_plans import files_relation
 from delta_pipelines.delta.query_session import noted_rows
-from delta_pipelines.delta.relations import Relation, leaf_relation
+from delta_pipelines.delta.relations import Relation, leaf_relation, tree_pattern
 from delta_pipelines.delta.sessions import active, settings
 
 _CATALYST = "org.apache.spark.sql.catalyst"
@@ -165,17 +164,10 @@ def are_alike(frame: DataFrame, one: str, other: str) -> bool:
     return bool(first.semanticEquals(second))
 
 
-@lru_cache(maxsize=8)
-def _patterns(view: JavaObject) -> dict[str, JavaObject]:
-    kinds = Packages(view).type(f"{_CATALYST}.trees.TreePattern")
-    return {name: getattr(kinds, name)() for name in _PATTERNS}
-
-
 @lru_cache(maxsize=16)
 def _any_of(view: JavaObject, names: tuple[str, ...]) -> JavaObject:
     """Several patterns as one Scala `Seq`, made once."""
-    patterns = _patterns(view)
-    return scala_sequence(view, [patterns[name] for name in names])
+    return scala_sequence(view, [tree_pattern(view, name) for name in names])
 
 
 class _Reader:
@@ -244,7 +236,7 @@ class _Reader:
         return class_name(leaf) == "LogicalRelation" and files_relation(leaf) is None
 
     def _local(self, leaf: JavaObject) -> None:
-        if class_name(leaf) != "LocalRelation":
+        if plan_name(leaf) != "LocalRelation":
             return
         rows = leaf.data()
         if rows.size() > _MAX_ROWS:
@@ -285,7 +277,7 @@ class _Reader:
             self._without["it runs a script"] = None
 
     def _contains(self, node: JavaObject, pattern: str) -> bool:
-        return bool(node.containsPattern(_patterns(self._view)[pattern]))
+        return bool(node.containsPattern(tree_pattern(self._view, pattern)))
 
     def _contains_any(self, node: JavaObject, patterns: tuple[str, ...]) -> bool:
         return bool(node.containsAnyPattern(_any_of(self._view, patterns)))

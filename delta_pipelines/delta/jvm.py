@@ -125,7 +125,11 @@ class Jvm:
         self.spark = spark
         self.session: JavaObject = spark._jsparkSession
         self.root = Packages(spark._jvm)
-        self.delta: JavaObject = self.root.org.apache.spark.sql.delta
+
+    @property
+    def delta(self) -> JavaObject:
+        """Delta's package."""
+        return self.root.org.apache.spark.sql.delta
 
     @property
     def none(self) -> JavaObject:

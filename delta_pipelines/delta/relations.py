@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from pyspark import SparkContext
@@ -56,6 +57,18 @@ class Relation:
     is_streaming: bool = False
 
 
+@lru_cache(maxsize=64)
+def tree_pattern(view: JavaObject, name: str) -> JavaObject:
+    """Spark's mark of what is somewhere below a node of a plan.
+
+    Args:
+        view: py4j's view of a JVM (`SparkContext._jvm`).
+        name: Of `TreePattern`.
+    """
+    kinds = Packages(view).type("org.apache.spark.sql.catalyst.trees.TreePattern")
+    return getattr(kinds, name)()
+
+
 def relations(frame: DataFrame) -> list[Relation]:
     """List what a query reads, through views, subqueries and common table expressions.
 
@@ -75,13 +88,16 @@ def relations(frame: DataFrame) -> list[Relation]:
 def read_by(frame: DataFrame) -> dict[Relation, JavaObject]:
     """As `relations`, each with the node of the plan that it was found in."""
     plan = frame._jdf.queryExecution().analyzed()
+    # Asked once, and not at each node, whose subqueries are then two calls of the JVM.
+    subqueries = tree_pattern(frame.sparkSession._jvm, "PLAN_EXPRESSION")
+    has_subqueries = bool(plan.containsPattern(subqueries))
     found: dict[Relation, JavaObject] = {}
-    for relation, node in _walk(plan):
+    for relation, node in _walk(plan, has_subqueries=has_subqueries):
         found.setdefault(relation, node)
     return found
 
 
-def _walk(plan: JavaObject) -> Iterator[tuple[Relation, JavaObject]]:
+def _walk(plan: JavaObject, *, has_subqueries: bool) -> Iterator[tuple[Relation, JavaObject]]:
     kind = plan_name(plan)
     if kind == "SubqueryAlias":
         alias = str(plan.alias())
@@ -91,11 +107,12 @@ def _walk(plan: JavaObject) -> Iterator[tuple[Relation, JavaObject]]:
             return
     elif kind == "View" and not plan.isTempView():
         yield Relation("view", plan.desc().identifier().unquotedString()), plan
-    for subquery in items(plan.subqueries()):
-        yield from _walk(subquery)
+    if has_subqueries:
+        for subquery in items(plan.subqueries()):
+            yield from _walk(subquery, has_subqueries=True)
     children = items(plan.children())
     for child in children:
-        yield from _walk(child)
+        yield from _walk(child, has_subqueries=has_subqueries)
     if not children:
         leaf = leaf_relation(plan)
         if leaf is not None:

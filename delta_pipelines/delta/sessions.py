@@ -72,9 +72,14 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
     """
     if not is_classic(spark):
         return {}
+    return settings_in(spark._jsparkSession.sessionState().conf())
+
+
+def settings_in(conf: JavaObject) -> dict[str, str]:
+    """As `settings_of`, of a session's `SQLConf`."""
     # One call of the JVM, where `spark.conf.getAll` makes several for each setting.
     between, pair = "\x01\x02", " -> "
-    listed = str(spark._jsparkSession.sessionState().conf().getAllConfs().mkString(between))
+    listed = str(conf.getAllConfs().mkString(between))
     entries = (entry.partition(pair) for entry in listed.split(between))
     return {key.strip("("): value for key, _, value in entries if key}
 

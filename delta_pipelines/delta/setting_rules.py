@@ -6,6 +6,8 @@ version of Spark or of a library, counts too: that costs a needless refresh, and
 rows. A test holds every setting that Spark registers against a reviewed list of what counts.
 """
 
+from functools import lru_cache
+
 from delta_pipelines.redaction import is_sensitive
 
 _SQL = "spark.sql."
@@ -81,6 +83,7 @@ _NEVER_OF_PYTHON = ("compression", "buffer.size", "concurrency", "pyspark.selfDe
 """
 
 
+@lru_cache(maxsize=4096)
 def counts(name: str) -> bool:
     """Say whether a setting can change rows, by its full name.
 

@@ -10,7 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import Jvm
-from delta_pipelines.delta.sessions import settings_of
+from delta_pipelines.delta.sessions import settings_in
 from delta_pipelines.delta.setting_rules import TIME_ZONE, counts
 
 
@@ -23,11 +23,9 @@ def row_settings(spark: SparkSession) -> dict[str, str]:
     Returns:
         Value by full name; always the time zone, which is the machine's when nobody set it.
     """
-    found = {name: value for name, value in settings_of(spark).items() if counts(name)}
-    if TIME_ZONE not in found:
-        conf = Jvm(spark).session.sessionState().conf()
-        found[TIME_ZONE] = str(conf.sessionLocalTimeZone())
-    return found
+    conf = Jvm(spark).session.sessionState().conf()
+    found = {name: value for name, value in settings_in(conf).items() if counts(name)}
+    return {**found, TIME_ZONE: str(conf.sessionLocalTimeZone())}
 
 
 def registered_settings(spark: SparkSession) -> list[str]:

@@ -145,9 +145,11 @@ def check_signatures(spark: SparkSession, required: tuple[Member, ...] = REQUIRE
         None when all are there; the answer is kept per Spark context.
     """
     known = _checked.setdefault(spark.sparkContext, {})
-    if required not in known:
-        known[required] = _first_missing(Jvm(spark), required)
-    return known[required]
+    # A tuple has its hash computed each time it is looked up, and this one is long.
+    key = () if required is REQUIRED else required
+    if key not in known:
+        known[key] = _first_missing(Jvm(spark), required)
+    return known[key]
 
 
 def unavailable(spark: SparkSession, identifier: Identifier) -> str | None:

@@ -344,7 +344,7 @@ class UpdateContext:
         if flow.target in self._analysed:
             session, frame, mark = self._analysed.pop(flow.target)
             self._dependencies[flow.target] = trace(
-                session, self.plan.graph, flow, frame, mark=mark, names=self.versions.names
+                session, self.plan.graph, flow, frame, mark=mark, names=self.versions.names.get
             )
         return self._dependencies.get(flow.target)
 

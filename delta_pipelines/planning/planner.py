@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -173,8 +173,7 @@ class _Planner:
         """
         number = min(max_concurrency, len(concerned))
         with active(self._spark), planning_threads(self._spark, number) as threads:
-            self._tables.look_up([dataset.identifier for dataset in concerned])
-            in_turn(threads, self._look_at, {dataset.identifier: () for dataset in concerned})
+            self._tables.load([dataset.identifier for dataset in concerned], threads)
             self._chosen = sparing(self._chosen, self._protected_in_place())
             self._streams = StreamPlans(self._plan, self._tables, self._chosen)
             chosen = {dataset.identifier: dataset for dataset in self._chosen.selected}
@@ -201,11 +200,6 @@ class _Planner:
                 if state is not None and protects_itself(state.properties, table.declaration):
                     found.append(table)
         return found
-
-    def _look_at(self, identifier: Identifier) -> None:
-        # Who needs the table asks again, and is told what is wrong with it.
-        with suppress(DatasetError):
-            self._tables.state(identifier)
 
     def _dataset(self, dataset: Table | View) -> DatasetPlan:
         failed = self._graph.inputs_among(dataset.identifier, self._failed)
@@ -320,13 +314,16 @@ class _Planner:
         behind = tables_behind(graph, flow.target)
         if kind not in DECIDED or any(self._tables.is_written(i) for i in behind):
             return None
-        names = {location: str(i.plain) for location, i in self._tables.locations.items()}
         session, frame = analysed.session, with_expressions(flow, analysed.frame)
-        now = trace(session, graph, flow, frame, mark=analysed.mark, names=names)
+        now = trace(session, graph, flow, frame, mark=analysed.mark, names=self._name_at)
         if now is None:
             return None
         last = last_write(self._spark, base, self._plan.pipeline)
         return judge(last, now, changes=changes, force=self._plan.force)
+
+    def _name_at(self, location: str) -> str | None:
+        identifier = self._tables.locations.get(location)
+        return None if identifier is None else str(identifier.plain)
 
     def _view(self, view: View) -> DatasetPlan:
         existing = load_view(self._spark, view.identifier)

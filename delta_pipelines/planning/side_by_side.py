@@ -43,6 +43,30 @@ def planning_threads(spark: "SparkSession", number: int) -> "Iterator[Executor |
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def begun(
+    threads: Executor | None,
+    work: Callable[[Identifier], None],
+    identifiers: Iterable[Identifier],
+) -> list[Future[None]]:
+    """Begin some work for each of some datasets; without threads it is done here and now.
+
+    Args:
+        threads: From `planning_threads`.
+        work: What is to be done.
+        identifiers: The datasets.
+
+    Example:
+        >>> begun(None, print, [Identifier(None, "s", "a")])
+        s.a
+        []
+    """
+    if threads is not None:
+        return [threads.submit(work, identifier) for identifier in identifiers]
+    for identifier in identifiers:
+        work(identifier)
+    return []
+
+
 def in_turn(
     threads: Executor | None,
     work: Callable[[Identifier], None],

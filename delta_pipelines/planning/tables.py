@@ -1,5 +1,6 @@
 """The tables of a run: what exists now, what this run will write, and who reads which version."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from delta_pipelines.declarations import Changes, Stream
@@ -15,14 +16,21 @@ from delta_pipelines.delta.streams import empty_stream, read_stream, stream_sche
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.planning.side_by_side import begun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from concurrent.futures import Executor, Future
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from delta_pipelines.delta.snapshots import CatalogEntry
+
+
+_ASKED_AT_ONCE = 10
+"""Tables that the catalog is asked for at once, which is faster than one by one. It answers one
+thread at a time; others load meanwhile what it told before."""
 
 
 class Tables:
@@ -42,8 +50,11 @@ class Tables:
         states: "Mapping[Identifier, TableState] | None" = None,
     ) -> None:
         self._spark = spark
-        self._seen = dict(seen or {})
         self._states: dict[Identifier, TableState | None] = dict(states or {})
+        self._seen = {i: where for i, where in (seen or {}).items() if i not in self._states}
+        self._locations = {where: i for i, where in self._seen.items()}
+        for state in filter(None, self._states.values()):
+            self._locations[state.location] = state.identifier
         self._planned: dict[Identifier, StructType] = {}
         self._schemas: dict[str, bool] = {}
         self._entries: dict[Identifier, CatalogEntry] = {}
@@ -63,6 +74,11 @@ class Tables:
                 place = files_gone(self._spark, identifier, entry)
                 if place is not None:
                     self._gone[identifier] = place
+            before = self._seen.get(identifier)
+            if before is not None and self._locations.get(before) == identifier:
+                self._locations.pop(before, None)
+            if found is not None:
+                self._locations[found.location] = identifier
             # Where two threads ask at once, both get what the first one found.
             return self._states.setdefault(identifier, found)
         return self._states[identifier]
@@ -71,8 +87,26 @@ class Tables:
         """Where a table should be that `state` did not find, though the catalog has it."""
         return self._gone.get(identifier)
 
-    def look_up(self, identifiers: "Sequence[Identifier]") -> None:
-        """Ask the catalog at once for tables that `state` is about to be asked for."""
+    def load(self, identifiers: "Sequence[Identifier]", threads: "Executor | None" = None) -> None:
+        """Load many tables as `state` does; what is wrong with one is told who asks for it then.
+
+        Args:
+            identifiers: The tables.
+            threads: From `planning_threads`.
+        """
+        loading: list[Future[None]] = []
+        for start in range(0, len(identifiers), _ASKED_AT_ONCE):
+            part = identifiers[start : start + _ASKED_AT_ONCE]
+            self._look_up(part)
+            loading += begun(threads, self._load, part)
+        for one in loading:
+            one.result()
+
+    def _load(self, identifier: Identifier) -> None:
+        with suppress(DatasetError):
+            self.state(identifier)
+
+    def _look_up(self, identifiers: "Sequence[Identifier]") -> None:
         asked = [one for one in identifiers if one not in self._states and self.has_schema(one)]
         self._entries |= known_entries(self._spark, asked)
 
@@ -152,11 +186,9 @@ class Tables:
         }
 
     @property
-    def locations(self) -> dict[str, Identifier]:
-        """Where the tables seen so far are stored."""
-        states = self._states.copy()  # other threads may load tables meanwhile
-        before = {where: i for i, where in self._seen.items() if i not in states}
-        return before | {s.location: i for i, s in states.items() if s is not None}
+    def locations(self) -> "Mapping[str, Identifier]":
+        """Where the tables seen so far are stored; other threads may add to it."""
+        return self._locations
 
 
 def missing_input(identifier: Identifier) -> DatasetError:

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ def trace(
     rows: "DataFrame",
     *,
     mark: int,
-    names: Mapping[str, str],
+    names: Callable[[str], str | None],
 ) -> Dependencies | None:
     """Tell what a dataset's rows depend on.
 
@@ -45,7 +45,7 @@ def trace(
         flow: Its flow.
         rows: The analysed query.
         mark: From `expression_mark`, before the query was analysed.
-        names: Names of known tables by their location.
+        names: Gives the name of a known table by its location.
 
     Returns:
         None where Delta's classes are out of reach; such a dataset is refreshed always.
@@ -67,7 +67,7 @@ def _traced(
     flow: Flow,
     rows: "DataFrame",
     mark: int,
-    names: Mapping[str, str],
+    names: Callable[[str], str | None],
 ) -> Dependencies:
     plan = analysed_plan(session, rows, mark)
     functions, unseen = _functions(plan)
@@ -152,13 +152,15 @@ def tables_behind(graph: Graph, identifier: Identifier) -> frozenset[Identifier]
 
 
 def _tables(
-    session: "SparkSession", tables: Iterable[Relation], names: Mapping[str, str]
+    session: "SparkSession",
+    tables: Iterable[Relation],
+    names: Callable[[str], str | None],
 ) -> dict[str, TableVersion]:
     found: dict[str, set[TableVersion]] = {}
     for table in tables:
         location, table_id = table.location or "", table.table_id or ""
         version = data_version_at(session, location, table_id, table.version or 0)
-        name = names.get(location, table.name or location)
+        name = names(location) or table.name or location
         found.setdefault(name, set()).add(TableVersion(table_id, version))
     return {
         # A query may read one table at several versions.

@@ -1,8 +1,13 @@
 """Where tables are, as far as a run has seen them."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
+import pytest
 from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning import tables
 from delta_pipelines.planning.tables import Tables
@@ -40,7 +45,36 @@ def test_the_catalog_is_asked_at_once_and_its_answers_serve_one_look_each(monkey
     monkeypatch.setattr(tables, "schema_exists", lambda spark, identifier: identifier.schema == "s")
     nowhere = Identifier(None, "missing", "three")
     known = Tables(None, states={ONE: None})
-    known.look_up([ONE, TWO, nowhere])
+    known.load([ONE, TWO, nowhere])
     assert [known.state(one) for one in (ONE, TWO, nowhere, TWO)] == [None] * 4
     assert asked == [[TWO]]  # one is known, and of a missing schema nothing is asked
     assert loaded == [(TWO, "entry of two")]
+
+
+@pytest.mark.parametrize("threads", [None, 1, 3])
+def test_many_are_asked_for_some_at_a_time_and_what_fails_is_told_who_needs_it(
+    monkeypatch, threads
+) -> None:
+    named = [Identifier(None, "s", f"t{number}") for number in range(25)]
+    asked: list[int] = []
+
+    def entries(spark, identifiers):
+        asked.append(len(identifiers))
+        return {}
+
+    def load(spark, identifier, entry):
+        if identifier == named[3]:
+            raise DatasetError("it is a view.", dataset=str(identifier))
+        return TableState(identifier, f"file:/{identifier.name}", "id", 0, StructType())
+
+    monkeypatch.setattr(tables, "known_entries", entries)
+    monkeypatch.setattr(tables, "load_table", load)
+    monkeypatch.setattr(tables, "schema_exists", lambda spark, identifier: True)
+    known = Tables(None)
+    with ThreadPoolExecutor(threads) if threads else nullcontext() as pool:
+        known.load(named, pool)
+    assert asked == [10, 10, 5]
+    assert set(named) - known.pins.keys() == {named[3]}
+    assert sorted(known.locations.values(), key=str) == sorted(known.pins, key=str)
+    with pytest.raises(DatasetError, match="view"):
+        known.state(named[3])
