@@ -91,7 +91,9 @@ def expression_mark(spark: SparkSession) -> int:
     return int(Jvm(spark).object(f"{_CATALYST}.expressions.NamedExpression").newExprId().id())
 
 
-def analysed_plan(session: SparkSession, frame: DataFrame, mark: int) -> AnalysedPlan:
+def analysed_plan(
+    session: SparkSession, frame: DataFrame, mark: int, end: int | None = None
+) -> AnalysedPlan:
     """Read an analysed plan; nothing is run.
 
     Args:
@@ -100,6 +102,7 @@ def analysed_plan(session: SparkSession, frame: DataFrame, mark: int) -> Analyse
         frame: A DataFrame.
         mark: From `expression_mark`, before the query was analysed: a `#12` in a text of the
             user's is told from the id of an expression by it.
+        end: The same, after the query was analysed; None for now.
 
     Example:
         >>> mark = expression_mark(spark)
@@ -108,13 +111,14 @@ def analysed_plan(session: SparkSession, frame: DataFrame, mark: int) -> Analyse
     """
     with active(session):
         query: JavaObject = frame._jdf.queryExecution()
-        reader = _Reader(session, query.analyzed(), mark)
+        ids = range(mark, expression_mark(session) if end is None else end)
+        reader = _Reader(session, query.analyzed(), ids)
         told = reader.read()
         if reader.met_cut_text:
             # Such a plan would be told by its first part alone. Most are not cut, and to give a
             # session other settings and back is ten calls of the JVM.
             with settings(session, dict.fromkeys(_LIMITS, str(_MAX_TEXT))):
-                told = _Reader(session, query.analyzed(), mark).read()
+                told = _Reader(session, query.analyzed(), ids).read()
         if not (told.tables or told.files) or not _reads_cached_rows(session, query):
             return told
         return replace(told, without_version=(*told.without_version, CACHED))
@@ -171,11 +175,11 @@ def _any_of(view: JavaObject, names: tuple[str, ...]) -> JavaObject:
 
 
 class _Reader:
-    def __init__(self, session: SparkSession, plan: JavaObject, mark: int) -> None:
+    def __init__(self, session: SparkSession, plan: JavaObject, ids: range) -> None:
         self._session = session
         self._jvm = jvm = Jvm(session)
         self._plan = plan
-        self._ids = range(mark, expression_mark(session))
+        self._ids = ids
         self._view = jvm.spark._jvm
         self._told: list[str] = []
         self._tables: dict[Relation, None] = {}

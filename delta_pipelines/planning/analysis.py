@@ -1,11 +1,12 @@
 """Analyses the queries of flows: what each yields, and which version of what it reads."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.analysed import expression_mark
-from delta_pipelines.delta.relations import relations
+from delta_pipelines.delta.relations import Relation, relations
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.graph.graph import Flow, Graph, Source, View
@@ -32,6 +33,7 @@ class AnalysedFlow:
         frame: What the query yields.
         inputs: What it reads: declared inputs first, then files and tables from outside.
         mark: The last expression's number before the query was made, 0 where Spark tells none.
+        end: The first one's after it was made.
         markers: The input that a marker in the query's plan stands for.
     """
 
@@ -39,6 +41,17 @@ class AnalysedFlow:
     frame: "DataFrame"
     inputs: tuple[InputVersion, ...]
     mark: int
+    end: int
+    markers: Mapping[str, Identifier]
+
+
+@dataclass(frozen=True)
+class _Query:
+    session: "SparkSession"
+    frame: "DataFrame"
+    read: list[Relation]
+    mark: int
+    end: int
     markers: Mapping[str, Identifier]
 
 
@@ -59,6 +72,21 @@ class FlowAnalysis:
             str(dataset.identifier.plain): dataset.identifier
             for dataset in (*graph.tables, *graph.persisted_views, *graph.sources)
         }
+        self._begun: dict[tuple[Identifier, str], Future[_Query]] = {}
+
+    def begin(self, flows: Iterable[Flow], threads: Executor | None) -> None:
+        """Begin with queries that read no dataset: nothing has to be known for them of any table.
+
+        Args:
+            flows: Those that `of` will be asked for.
+            threads: From `planning_threads`; without threads nothing is begun.
+        """
+        if threads is not None:
+            self._begun = {
+                (flow.target, flow.key): threads.submit(self._query, flow)
+                for flow in flows
+                if not flow.inputs
+            }
 
     def of(self, flow: Flow) -> AnalysedFlow:
         """Analyse the query of one flow.
@@ -66,18 +94,28 @@ class FlowAnalysis:
         Raises:
             UndeclaredInputError: It reads a dataset of the pipeline that it does not declare.
         """
-        session = flow_session(self._spark, flow)
-        binder = Binder(self._graph, session, self._tables.frame, self._tables.stream)
-        mark = 0 if unavailable(session, flow.target) else expression_mark(session)
-        with active(session), refusing_unwritten_datasets(self._graph, flow):
-            frame = binder.query(flow)
-            read = relations(frame)
-        check_inputs_read(flow, read, binder.markers, self._tables.locations, self._names)
+        begun = self._begun.pop((flow.target, flow.key), None)
+        query = self._query(flow) if begun is None else begun.result()
+        check_inputs_read(flow, query.read, query.markers, self._tables.locations, self._names)
         declared = tuple(
             InputVersion(name, str(i), "stream") if name in flow.streams else self._input(name, i)
             for name, i in flow.inputs.items()
         )
-        return AnalysedFlow(session, frame, declared + outside_inputs(read), mark, binder.markers)
+        inputs = declared + outside_inputs(query.read)
+        return AnalysedFlow(
+            query.session, query.frame, inputs, query.mark, query.end, query.markers
+        )
+
+    def _query(self, flow: Flow) -> _Query:
+        session = flow_session(self._spark, flow)
+        binder = Binder(self._graph, session, self._tables.frame, self._tables.stream)
+        numbers = not unavailable(session, flow.target)
+        mark = expression_mark(session) if numbers else 0
+        with active(session), refusing_unwritten_datasets(self._graph, flow):
+            frame = binder.query(flow)
+            read = relations(frame)
+        end = expression_mark(session) if numbers else 0
+        return _Query(session, frame, read, mark, end, binder.markers)
 
     def _input(self, name: str, identifier: Identifier) -> InputVersion:
         dataset = self._graph[identifier]

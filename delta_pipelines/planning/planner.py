@@ -173,10 +173,12 @@ class _Planner:
         """
         number = min(max_concurrency, len(concerned))
         with active(self._spark), planning_threads(self._spark, number) as threads:
+            chosen = {dataset.identifier: dataset for dataset in self._chosen.selected}
+            flows = (flow for one in chosen for flow in self._graph.flows_of(one))
+            self._analysis.begin(flows, threads)
             self._tables.load([dataset.identifier for dataset in concerned], threads)
             self._chosen = sparing(self._chosen, self._protected_in_place())
             self._streams = StreamPlans(self._plan, self._tables, self._chosen)
-            chosen = {dataset.identifier: dataset for dataset in self._chosen.selected}
             planned: dict[Identifier, DatasetPlan] = {}
 
             def work(identifier: Identifier) -> None:
@@ -315,7 +317,10 @@ class _Planner:
         if kind not in DECIDED or any(self._tables.is_written(i) for i in behind):
             return None
         session, frame = analysed.session, with_expressions(flow, analysed.frame)
-        now = trace(session, graph, flow, frame, mark=analysed.mark, names=self._name_at)
+        # Expressions of the declaration that are put on top are numbered only now.
+        end = analysed.end if frame is analysed.frame else None
+        mark, names = analysed.mark, self._name_at
+        now = trace(session, graph, flow, frame, mark=mark, end=end, names=names)
         if now is None:
             return None
         last = last_write(self._spark, base, self._plan.pipeline)

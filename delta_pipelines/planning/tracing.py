@@ -35,6 +35,7 @@ def trace(
     rows: "DataFrame",
     *,
     mark: int,
+    end: int | None = None,
     names: Callable[[str], str | None],
 ) -> Dependencies | None:
     """Tell what a dataset's rows depend on.
@@ -45,6 +46,7 @@ def trace(
         flow: Its flow.
         rows: The analysed query.
         mark: From `expression_mark`, before the query was analysed.
+        end: The same, after it was; None for now.
         names: Gives the name of a known table by its location.
 
     Returns:
@@ -53,7 +55,8 @@ def trace(
     if unavailable(session, flow.target):
         return None
     try:
-        return _traced(session, graph, flow, rows, mark, names)
+        plan = analysed_plan(session, rows, mark, end)
+        return _traced(session, graph, flow, rows, plan, names)
     except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
         # A refresh that could be done must not fail because it cannot be told to be needless.
         log.warning("%s: cannot tell what its rows depend on", flow.target)
@@ -66,10 +69,9 @@ def _traced(
     graph: Graph,
     flow: Flow,
     rows: "DataFrame",
-    mark: int,
+    plan: AnalysedPlan,
     names: Callable[[str], str | None],
 ) -> Dependencies:
-    plan = analysed_plan(session, rows, mark)
     functions, unseen = _functions(plan)
     return Dependencies(
         definition=definition_hash(flow.declaration),

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from delta_pipelines.errors import DeclarationError
-from delta_pipelines.planning import side_by_side
+from delta_pipelines.planning import side_by_side, tables
 from delta_pipelines_tests.pipelines import rows_of, run_well, scratch
 
 MANY = 12
@@ -80,6 +80,43 @@ def test_two_are_planned_at_once(spark, schema):
     for name in ("a", "b"):
         pipeline.materialized_view(name)(meet)
     assert pipeline.plan(spark, max_concurrency=2).errors == ()
+
+
+def test_a_query_that_reads_no_dataset_is_analysed_while_the_catalog_is_asked(
+    spark, schema, monkeypatch
+):
+    called = threading.Event()
+    ask = tables.known_entries
+
+    def wait_and_ask(*arguments):
+        assert called.wait(60)
+        return ask(*arguments)
+
+    monkeypatch.setattr(tables, "known_entries", wait_and_ask)
+    pipeline = scratch(schema)
+
+    @pipeline.materialized_view
+    def t(spark):
+        called.set()
+        return spark.range(1)
+
+    pipeline.materialized_view("u", "SELECT id FROM t")
+    assert pipeline.plan(spark).errors == ()
+
+
+def test_a_query_that_fails_while_the_catalog_is_asked_is_called_once_and_told(spark, schema):
+    calls = []
+    pipeline = scratch(schema)
+
+    @pipeline.materialized_view
+    def t(spark):
+        calls.append(spark)
+        raise ValueError("no rates today")
+
+    pipeline.materialized_view("u", "SELECT 1 AS id")
+    (problem,) = pipeline.plan(spark).errors
+    assert "no rates today" in str(problem)
+    assert len(calls) == 1
 
 
 def test_what_cannot_be_planned_concerns_itself_and_its_readers_alone(spark, schema):
