@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pyspark.errors import AnalysisException
@@ -220,13 +220,15 @@ def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | 
     mark = (opened.version, told_apart, opened.catalog_table is not None)
     key = (jvm.spark._jvm, identifier)
     known = _states.get(key)
-    if known is not None and known[0] == mark:
-        return known[1]
-    state = _read_state(jvm, identifier, opened)
-    if len(_states) >= _MAX_STATES:
-        _states.clear()
-    _states[key] = (mark, state)
-    return state
+    if known is None or known[0] != mark:
+        if len(_states) >= _MAX_STATES:
+            _states.clear()
+        known = _states[key] = (mark, _read_state(jvm, identifier, opened))
+    # Of its own for each who asks: PySpark's `StructType.add` changes what it is called on.
+    state = known[1]
+    return replace(
+        state, schema=StructType(list(state.schema.fields)), properties=dict(state.properties)
+    )
 
 
 def _read_state(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState:

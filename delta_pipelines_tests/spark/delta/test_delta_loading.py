@@ -59,6 +59,8 @@ def test_a_state_is_read_once_until_somebody_changes_the_table(
     state, states = look.state(), []
     assert len(round_trips(lambda: states.append(look.state()))) < 20
     assert states == [state]
+    states[0].schema.add("mine", "int")
+    assert look.state() == state
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('k' = 'v')")
     assert (look.state().version, look.state().properties) == (1, {"k": "v"})
     spark.sql(f"DROP TABLE {table}")
