@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType
 
 from delta_pipelines.delta import loading
 from delta_pipelines.delta.described import described_table
@@ -59,7 +60,7 @@ def test_a_state_is_read_once_until_somebody_changes_the_table(
     state, states = look.state(), []
     assert len(round_trips(lambda: states.append(look.state()))) < 20
     assert states == [state]
-    states[0].schema.add("mine", "int")
+    states[0].schema.add("mine", LongType())
     assert look.state() == state
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('k' = 'v')")
     assert (look.state().version, look.state().properties) == (1, {"k": "v"})
