@@ -55,8 +55,7 @@ def trace(
     if unavailable(session, flow.target):
         return None
     try:
-        plan = analysed_plan(session, rows, mark, end)
-        return _traced(session, graph, flow, rows, plan, names)
+        return _traced(session, graph, flow, rows, (mark, end), names)
     except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
         # A refresh that could be done must not fail because it cannot be told to be needless.
         log.warning("%s: cannot tell what its rows depend on", flow.target)
@@ -69,9 +68,10 @@ def _traced(
     graph: Graph,
     flow: Flow,
     rows: "DataFrame",
-    plan: AnalysedPlan,
+    numbers: tuple[int, int | None],
     names: Callable[[str], str | None],
 ) -> Dependencies:
+    plan = analysed_plan(session, rows, *numbers)
     functions, unseen = _functions(plan)
     return Dependencies(
         definition=definition_hash(flow.declaration),
