@@ -171,7 +171,7 @@ class _Planner:
             concerned: Tables and sources to load first, so that reads behind the back are noticed.
             max_concurrency: Datasets loaded or planned at once.
         """
-        number = min(max_concurrency, len(concerned))
+        number = min(max_concurrency, max(len(concerned), len(self._chosen.selected)))
         with active(self._spark), planning_threads(self._spark, number) as threads:
             chosen = {dataset.identifier: dataset for dataset in self._chosen.selected}
             flows = (flow for one in chosen for flow in self._graph.flows_of(one))
