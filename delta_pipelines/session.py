@@ -333,7 +333,10 @@ def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "Spark
     from delta_pipelines.delta.hadoop_settings import forget_origins
     from delta_pipelines.delta.known_classes import remember_classes
     from delta_pipelines.delta.spark_errors import quieten_query_errors
+    from delta_pipelines.delta.wire_log import hide_credentials
 
+    secret = {} if catalog is None else {"password": catalog.secret() or ""}
+    hide_credentials(Redaction.of(config).knowing(secret))
     # The only way to tell PySpark's driver which Python its workers run; the setting
     # `spark.pyspark.python` is read by `spark-submit` alone.
     if config["spark.master"].startswith("local") or "PYSPARK_PYTHON" not in os.environ:
