@@ -6,12 +6,11 @@ over the copy would write those. Spark cannot alter a schema's location in the H
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from delta_pipelines.delta.catalog_rows import Database
 from delta_pipelines.delta.jvm import JavaObject, Jvm
 
 logger = logging.getLogger(__name__)
@@ -40,7 +39,7 @@ def follow_warehouse(spark: SparkSession, database: Path, warehouse: str) -> int
         >>> follow_warehouse(spark, Path("/data/copy/_metastore/derby"), "/data/copy")
         14
     """
-    with _connected(Jvm(spark), database) as connection:
+    with Database(f"jdbc:derby:;databaseName={database}").connected(Jvm(spark)) as connection:
         before = _default_location(connection)
         there = "/" + before.removeprefix("file:").strip("/")
         if not before.startswith("file:") or is_one_folder(there, warehouse):
@@ -67,23 +66,6 @@ def is_one_folder(one: str, other: str) -> bool:
         return one == other or Path(one).samefile(other)
     except OSError:  # the first is not there, or not to be seen: it is not this one
         return False
-
-
-@contextmanager
-def _connected(jvm: Jvm, database: Path) -> Iterator[JavaObject]:
-    """A transaction of its own in the database that the session has open."""
-    driver = jvm.root.org.apache.derby.jdbc.EmbeddedDriver()
-    address = f"jdbc:derby:;databaseName={database}"
-    connection = driver.connect(address, jvm.root.java.util.Properties())
-    connection.setAutoCommit(False)
-    try:
-        yield connection
-        connection.commit()
-    except BaseException:
-        connection.rollback()
-        raise
-    finally:
-        connection.close()
 
 
 def _default_location(connection: JavaObject) -> str:

@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from delta_pipelines.delta.catalog_rows import places_of
 from delta_pipelines.delta.definition import OWNER, TABLE_ID, visible_properties
 from delta_pipelines.delta.evolution import logical_schema
 from delta_pipelines.delta.jvm import JavaObject, Jvm, entries, items, optional
@@ -33,12 +34,15 @@ class OpenLog:
     Args:
         log: `DeltaLog`.
         snapshot: `Snapshot`; its version is -1 when there is no table.
-        catalog_table: `CatalogTable`, None when the catalog has no entry.
+        catalog_table: `CatalogTable`; None when the catalog has no entry, or was asked only where
+            the table is.
+        registered: True when the catalog has an entry.
     """
 
     log: JavaObject
     snapshot: JavaObject
     catalog_table: JavaObject | None
+    registered: bool
 
     @cached_property
     def location(self) -> str:
@@ -58,13 +62,15 @@ class OpenLog:
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """What the session catalog has under a name.
+    """What the session catalog has under a name: nothing in a schema that exists, by default.
 
     Args:
-        table: `CatalogTable`; None for nothing, in a schema that exists.
+        table: `CatalogTable`.
+        place: Location of a Delta table of which nothing else was asked: enough to read it.
     """
 
     table: JavaObject | None = None
+    place: str | None = None
 
 
 def table_identifier(jvm: Jvm, identifier: Identifier) -> JavaObject:
@@ -96,12 +102,14 @@ def catalog_entries(
     for identifier in identifiers:
         schemas.setdefault(identifier.schema, []).append(identifier)
     entries: dict[Identifier, CatalogEntry] = {}
-    for named in schemas.values():
-        for start in range(0, len(named), _AT_ONCE):
-            part = named[start : start + _AT_ONCE]
+    for schema, named in schemas.items():
+        entries |= (known := _places(jvm, schema, named))
+        rest = [one for one in named if one not in known]
+        for start in range(0, len(rest), _AT_ONCE):
+            part = rest[start : start + _AT_ONCE]
             try:
-                schema = jvm.some(part[0].schema)
-                asked = jvm.sequence([_named(jvm, one.name, schema) for one in part])
+                of_schema = jvm.some(schema)
+                asked = jvm.sequence([_named(jvm, one.name, of_schema) for one in part])
                 tables = items(state.catalog().getTablesByName(asked))
             except SPARK_FAILURES:
                 logger.debug("The catalog does not tell its tables at once", exc_info=True)
@@ -113,6 +121,15 @@ def catalog_entries(
                 if table is not None or one.name.isascii():
                     entries[one] = CatalogEntry(table)
     return entries
+
+
+def _places(jvm: Jvm, schema: str, named: Sequence[Identifier]) -> dict[Identifier, CatalogEntry]:
+    """Entries of those that are Delta tables, or nothing, where one query tells of them."""
+    places = places_of(jvm, schema.lower(), [one.name.lower() for one in named])
+    if places is None:
+        return {}
+    told = {one: places.get(one.name.lower()) for one in named}
+    return {one: CatalogEntry(place=place) for one, place in told.items() if place != ""}
 
 
 def entered_place(
@@ -131,7 +148,9 @@ def entered_place(
         if not catalog.tableExists(name):
             return None
         entry = CatalogEntry(catalog.getTableMetadata(name))
-    place = None if entry.table is None else optional(entry.table.storage().locationUri())
+    place: str | JavaObject | None = entry.place
+    if entry.table is not None:
+        place = optional(entry.table.storage().locationUri())
     return None if place is None else str(jvm.root.org.apache.hadoop.fs.Path(place).toString())
 
 
@@ -167,13 +186,17 @@ def open_log(
     if table is not None:
         _check_is_delta(jvm, table, identifier)
         log = jvm.static(_LOG, "forTable")(jvm.session, table)
-        return OpenLog(log, log.update(False, jvm.none, jvm.some(table)), table)
+        return OpenLog(log, log.update(False, jvm.none, jvm.some(table)), table, registered=True)
     catalog = jvm.session.sessionState().catalog()
-    place = catalog.defaultTablePath(table_identifier(jvm, identifier))
+    place = entry.place or catalog.defaultTablePath(table_identifier(jvm, identifier))
     log = jvm.static(_LOG, "forTable")(jvm.session, jvm.root.org.apache.hadoop.fs.Path(place))
     snapshot = log.update(False, jvm.none, jvm.none)
-    opened = OpenLog(log, snapshot, None)
-    if opened.exists and OWNER not in entries(snapshot.metadata().configuration()):
+    opened = OpenLog(log, snapshot, None, registered=entry.place is not None)
+    if (
+        opened.exists
+        and not opened.registered
+        and OWNER not in entries(snapshot.metadata().configuration())
+    ):
         raise DatasetError(
             f"the catalog has no such table, but a Delta table that delta_pipelines did not create "
             f"is already at {opened.location}: register it with `CREATE TABLE {identifier} USING "
@@ -217,7 +240,7 @@ def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | 
         return None
     # Java's own hash is random, and so tells an object from another of the same version.
     told_apart = int(jvm.static("java.lang.System", "identityHashCode")(opened.snapshot))
-    mark = (opened.version, told_apart, opened.catalog_table is not None)
+    mark = (opened.version, told_apart, opened.registered)
     key = (jvm.spark._jvm, identifier)
     known = _states.get(key)
     if known is None or known[0] != mark:
@@ -249,7 +272,7 @@ def _read_state(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState
         comment=told.get("description") or None,
         files=files,
         size_bytes=size_bytes,
-        registered=opened.catalog_table is not None,
+        registered=opened.registered,
         is_copy=configuration.get(TABLE_ID, told["id"]) != told["id"],
     )
 

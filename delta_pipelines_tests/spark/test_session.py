@@ -258,6 +258,10 @@ spark = session("tables")
 check_session(spark)
 spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
 say(spark.table("t").collect(), sorted(os.listdir(".")), sorted(os.listdir("tables")))
+from delta_pipelines.delta.snapshots import catalog_entries
+from delta_pipelines.identifiers import Identifier
+named = [Identifier(None, "default", name) for name in ("t", "nothing")]
+say([entry.table is not None for entry in catalog_entries(spark, named).values()])
 """)
     lacking, replaced = map(str, program.says())
     assert "`io.delta.sql.DeltaSparkSessionExtension` to `spark.sql.extensions`" in lacking
@@ -265,6 +269,7 @@ say(spark.table("t").collect(), sorted(os.listdir(".")), sorted(os.listdir("tabl
     assert "`get_session` did not build in this process is live" in replaced
     assert program.says() == [3, False]
     assert program.says() == [[[1]], ["tables"], ["t"]]
+    assert program.says() == [[True, False]]
     program.end()
 
 

@@ -81,6 +81,33 @@ def test_the_password_is_neither_in_a_command_line_nor_in_a_setting_nor_in_a_log
             assert PASSWORD not in text
 
 
+TOLD_BY_ROWS = """
+import io, logging
+from delta_pipelines.delta.snapshots import catalog_entries, entered_place
+from delta_pipelines.identifiers import Identifier
+spark.sql("CREATE SCHEMA told")
+spark.sql("CREATE TABLE told.t USING delta AS SELECT 1 AS a")
+spark.sql("CREATE VIEW told.v AS SELECT 1 AS a")
+names = [Identifier(None, "told", name) for name in ("t", "v", "nothing")]
+wire = io.StringIO()
+logging.basicConfig(level=logging.DEBUG, stream=wire, force=True)
+entries = catalog_entries(spark, names)
+logging.basicConfig(level=logging.WARNING, force=True)
+places = [entries[name].place for name in names]
+answer = places, [entered_place(spark, name) for name in names], wire.getvalue()
+"""
+
+
+def test_the_servers_rows_tell_where_tables_are_and_py4js_log_no_password(workers) -> None:
+    (place, view, nothing), (told, _, absent), wire = workers[0].do(TOLD_BY_ROWS)
+    assert place == told
+    assert place.endswith("/told.db/t")
+    assert view is nothing is absent is None
+    assert "spassword\ns***\n" in wire
+    assert PASSWORD not in wire
+    assert "p@ss" not in wire
+
+
 def command_lines(*pids: int) -> list[str]:
     texts = [Path(f"/proc/{pid}/cmdline").read_text() for pid in pids]
     assert all(texts)
