@@ -4,9 +4,10 @@ import logging
 import time
 import uuid
 from collections.abc import Generator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import TYPE_CHECKING, Literal
 
+from delta_pipelines.daemon_threads import DaemonThreads
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.delta.sessions import cancel_tag, job_tag
 from delta_pipelines.delta.spark_errors import explain_crash
@@ -37,6 +38,9 @@ POLL_SECONDS = 0.1
 """How long the main thread waits before it can notice an interrupt."""
 CANCEL_SECONDS = 30.0
 """How long an interrupted run waits for its workers to notice that their jobs were cancelled."""
+
+TELL_SECONDS = 2.0
+"""After so long it is told for whom an interrupted run waits: a function of the user's, mostly."""
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +133,7 @@ class Execution:
             }
         )
         running: dict[Future[DatasetResult], Identifier] = {}
-        pool = ThreadPoolExecutor(self._max_concurrency, thread_name_prefix="delta_pipelines")
+        pool = DaemonThreads(min(self._max_concurrency, len(planned)), name="delta_pipelines")
         try:
             ready = self._start(waiting, running, pool)
             yield from ready
@@ -152,7 +156,7 @@ class Execution:
         self,
         waiting: Waiting,
         running: dict[Future[DatasetResult], Identifier],
-        pool: ThreadPoolExecutor,
+        pool: Executor,
     ) -> list[DatasetResult]:
         """Start what can start; give the results of what can never start."""
         ended: list[DatasetResult] = []
@@ -277,11 +281,18 @@ class Execution:
         for future in running:
             future.cancel()
         # A job that a worker submits after a cancel survives that cancel: repeat until all ended.
-        deadline = time.monotonic() + CANCEL_SECONDS
+        started, told = time.monotonic(), False
         pending = set(running)
-        while pending and time.monotonic() < deadline:
+        while pending and time.monotonic() < started + CANCEL_SECONDS:
             cancel_tag(self._spark, self._tag)
             _, pending = wait(pending, timeout=POLL_SECONDS)
+            if pending and not told and time.monotonic() > started + TELL_SECONDS:
+                told = True
+                log.warning(
+                    "Waiting up to %.0f s for %s to end; another interrupt ends the wait.",
+                    CANCEL_SECONDS,
+                    ", ".join(sorted(str(running[future]) for future in pending)),
+                )
 
 
 def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:

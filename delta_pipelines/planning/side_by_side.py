@@ -3,70 +3,20 @@
 Each thread has a connection to the JVM of its own, and there the session that plans is active.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from delta_pipelines.daemon_threads import DaemonThreads
 from delta_pipelines.delta.sessions import activate, threads_are_apart
 from delta_pipelines.graph.waiting import Waiting
 from delta_pipelines.identifiers import Identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-class DaemonThreads(Executor):
-    """Threads that the end of the process does not wait for, as it does for `ThreadPoolExecutor`'s.
-
-    A function of the user's may wait for a database that does not answer; Ctrl-C ends it.
-
-    Args:
-        number: How many.
-        begin: Called in each thread before its first work.
-    """
-
-    def __init__(self, number: int, begin: Callable[[], None]) -> None:
-        self._begin = begin
-        self._queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        self._ended = False
-        self._threads = [
-            threading.Thread(target=self._run, name=f"delta_pipelines-plan_{n}", daemon=True)
-            for n in range(number)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def submit(self, work: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
-        """As `Executor.submit`."""
-        future: Future[Any] = Future()
-        self._queue.put((future, partial(work, *given, **named)))
-        return future
-
-    def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:
-        """Begin nothing more; what is under way is neither stopped nor waited for."""
-        self._ended = True
-        for _ in self._threads:
-            self._queue.put(None)
-
-    def _run(self) -> None:
-        has_begun = False
-        while (item := self._queue.get()) is not None:
-            future, work = item
-            if self._ended:
-                future.cancel()
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                if not has_begun:
-                    self._begin()
-                    has_begun = True
-                future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - it is whose result this is
-                future.set_exception(error)
 
 
 @contextmanager
@@ -86,7 +36,7 @@ def planning_threads(spark: "SparkSession", number: int) -> "Iterator[Executor |
     if number <= 1 or not threads_are_apart(spark):
         yield None
         return
-    pool = DaemonThreads(number, partial(activate, spark))
+    pool = DaemonThreads(number, name="delta_pipelines-plan", begin=partial(activate, spark))
     try:
         yield pool
     finally:

@@ -73,3 +73,45 @@ def test_ctrl_c_ends_a_run_within_ten_seconds_and_leaves_the_table(tmp_path):
     assert "interrupted" in output
     assert "Traceback" not in output
     assert sorted(p.name for p in log.glob("*.json")) == commits
+
+
+DEAF = """
+import time
+import delta_pipelines as dp
+
+pipeline = dp.Pipeline("deaf", schema="s")
+asked = []
+
+
+@pipeline.materialized_view
+def t(spark):
+    asked.append(t)
+    if len(asked) > 1:
+        print("IN THE RUN", flush=True)
+        time.sleep(600)
+    return spark.range(1)
+"""
+
+
+def test_a_second_ctrl_c_ends_a_run_whose_function_waits_for_something_else(tmp_path):
+    (tmp_path / "deaf.py").write_text(DEAF)
+    deaf = command(tmp_path, "run", "deaf.py:pipeline", "--warehouse", "warehouse")
+    try:
+        assert deaf.stdout is not None
+        read = []
+        for expected in ("IN THE RUN", "Waiting up to 30 s for s.t to end; another interrupt ends"):
+            for line in deaf.stdout:
+                read.append(line)
+                if expected in line:
+                    break
+            else:
+                raise AssertionError("".join(read))
+            os.killpg(deaf.pid, signal.SIGINT)
+        started = time.monotonic()
+        output, _ = deaf.communicate(timeout=60)
+        assert time.monotonic() - started < 10, output
+    finally:
+        if deaf.poll() is None:
+            os.killpg(deaf.pid, signal.SIGKILL)
+    assert deaf.returncode == 130, output
+    assert "interrupted" in output

@@ -1,15 +1,14 @@
 """Work for datasets, some at once: each after what it reads, and an error ends everything."""
 
-import subprocess
-import sys
 import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_pipelines.daemon_threads import DaemonThreads
 from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.side_by_side import DaemonThreads, in_turn
+from delta_pipelines.planning.side_by_side import in_turn
 
 
 def named(number: int) -> Identifier:
@@ -29,7 +28,7 @@ def test_each_is_done_once_and_after_what_it_reads(reads: list[set[int]], thread
         done.append(identifier)
 
     if threads:
-        with DaemonThreads(threads, int) as pool:
+        with DaemonThreads(threads, name="test") as pool:
             in_turn(pool, work, inputs)
     else:
         in_turn(None, work, inputs)
@@ -39,7 +38,7 @@ def test_each_is_done_once_and_after_what_it_reads(reads: list[set[int]], thread
 
 def test_independent_ones_are_done_at_once_and_by_the_caller_without_threads() -> None:
     together = threading.Barrier(2, timeout=60)
-    with DaemonThreads(2, int) as pool:
+    with DaemonThreads(2, name="test") as pool:
         in_turn(pool, lambda _: together.wait() and None, {named(0): (), named(1): ()})
     callers: list[threading.Thread] = []
     in_turn(None, lambda _: callers.append(threading.current_thread()), {named(0): ()})
@@ -54,7 +53,7 @@ def test_an_error_ends_everything() -> None:
             raise ZeroDivisionError
         done.append(identifier)
 
-    with DaemonThreads(2, int) as pool, pytest.raises(ZeroDivisionError):
+    with DaemonThreads(2, name="test") as pool, pytest.raises(ZeroDivisionError):
         in_turn(pool, work, {named(0): (), named(1): (named(0),)})
     assert done == []
 
@@ -63,28 +62,8 @@ def test_what_cannot_begin_fails_with_the_reason() -> None:
     def begin() -> None:
         raise ConnectionError("no JVM")
 
-    with DaemonThreads(2, begin) as pool, pytest.raises(ConnectionError, match="no JVM"):
+    with (
+        DaemonThreads(2, name="test", begin=begin) as pool,
+        pytest.raises(ConnectionError, match="no JVM"),
+    ):
         in_turn(pool, lambda _: None, {named(0): (), named(1): ()})
-
-
-INTERRUPTED = """
-import threading
-from delta_pipelines.planning.side_by_side import DaemonThreads
-busy = threading.Event()
-def work():
-    busy.set()
-    threading.Event().wait(300)
-with DaemonThreads(1, int) as pool:
-    pool.submit(work)
-    waiting = pool.submit(work)
-    busy.wait(60)
-    raise KeyboardInterrupt
-"""
-
-
-def test_an_interrupted_process_does_not_wait_for_what_its_threads_are_at() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120
-    )
-    assert "KeyboardInterrupt" in ended.stderr
-    assert ended.returncode != 0

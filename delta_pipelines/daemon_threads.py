@@ -1,0 +1,66 @@
+"""Threads for work of the user's, which may wait for ever: the process ends without them."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from functools import partial
+from queue import SimpleQueue
+from typing import Any
+
+
+class DaemonThreads(Executor):
+    """Threads that the end of the process does not wait for, as it does for `ThreadPoolExecutor`'s.
+
+    A function of the user's may wait for a database that does not answer; Ctrl-C ends it.
+
+    Args:
+        number: How many; they start at once.
+        name: What their names begin with.
+        begin: Called in each thread before its first work.
+
+    Example:
+        >>> with DaemonThreads(2, name="of-mine") as threads:
+        ...     threads.submit(pow, 2, 10).result()
+        1024
+    """
+
+    def __init__(
+        self, number: int, *, name: str, begin: Callable[[], object] = lambda: None
+    ) -> None:
+        self._begin = begin
+        self._queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._ended = False
+        self._threads = [
+            threading.Thread(target=self._run, name=f"{name}_{n}", daemon=True)
+            for n in range(number)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, work: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        """As `Executor.submit`."""
+        future: Future[Any] = Future()
+        self._queue.put((future, partial(work, *given, **named)))
+        return future
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:
+        """Begin nothing more; what is under way is neither stopped nor waited for."""
+        self._ended = True
+        for _ in self._threads:
+            self._queue.put(None)
+
+    def _run(self) -> None:
+        has_begun = False
+        while (item := self._queue.get()) is not None:
+            future, work = item
+            if self._ended:
+                future.cancel()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                if not has_begun:
+                    self._begin()
+                    has_begun = True
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - it is whose result this is
+                future.set_exception(error)
