@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.loading import schema_exists
+from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.identifiers import Identifier, quoted
 
 if TYPE_CHECKING:
@@ -23,7 +25,11 @@ def ensure_schema(spark: "SparkSession", identifier: Identifier) -> None:
     """
     namespace = identifier.quoted.rpartition(".")[0]
     with _creating:
-        if not spark.catalog.databaseExists(namespace):
+        if unavailable(spark, identifier):
+            is_there = spark.catalog.databaseExists(namespace)
+        else:
+            is_there = schema_exists(spark, identifier)  # Spark's own question asks Hive twice
+        if not is_there:
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {namespace}")
 
 

@@ -130,8 +130,9 @@ class DeltaTransaction:
     @property
     def entry(self) -> CatalogEntry | None:
         """What the catalog has for the table; None when the table is new."""
-        found = self._opened.catalog_table
-        return None if found is None else CatalogEntry(found)
+        if not self._opened.registered:
+            return None
+        return CatalogEntry(self._opened.catalog_table, self.location)
 
     @property
     def output_rows(self) -> int | None:
@@ -222,8 +223,9 @@ class DeltaTransaction:
             version = self._land(text)
         self._done = True
         with self._working():
-            if self._opened.catalog_table is None:
+            if not self._opened.registered:
                 self._register()
+                self._opened = changed(self._opened, registered=True)
             reached(Step.RECACHE, self._dataset)
             registration.refresh(self._spark, self.identifier, self.location)
             table_id = self._staging.table_id

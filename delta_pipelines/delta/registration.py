@@ -30,17 +30,17 @@ def register(spark: SparkSession, identifier: Identifier, location: str) -> None
     jvm = Jvm(spark)
     catalog = jvm.session.sessionState().catalog()
     name = table_identifier(jvm, identifier)
-    if not catalog.tableExists(name):
-        try:
-            catalog.createTable(_entry(jvm, name, location), True, False)
-        except PySparkException as exc:
-            if not catalog.tableExists(name):
-                raise DatasetError(
-                    f"the table is written at {location} but could not be entered in the catalog: "
-                    f"{exc}. The next run enters it.",
-                    dataset=str(identifier),
-                    transient=True,
-                ) from exc
+    try:
+        catalog.createTable(_entry(jvm, name, location), False, False)
+        return
+    except PySparkException as exc:
+        if not catalog.tableExists(name):
+            raise DatasetError(
+                f"the table is written at {location} but could not be entered in the catalog: "
+                f"{exc}. The next run enters it.",
+                dataset=str(identifier),
+                transient=True,
+            ) from exc
     entered = optional(catalog.getTableMetadata(name).storage().locationUri())
     place = jvm.root.org.apache.hadoop.fs.Path
     if entered is None or place(entered).toUri().getPath() != place(location).toUri().getPath():

@@ -66,7 +66,7 @@ class CatalogEntry:
 
     Args:
         table: `CatalogTable`.
-        place: Location of a Delta table of which nothing else was asked: enough to read it.
+        place: Location of a Delta table; alone, as nothing else was asked, it is enough to read it.
     """
 
     table: JavaObject | None = None
