@@ -23,6 +23,8 @@ from pyspark import SparkContext
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.wire_log import hide_credentials
+from delta_pipelines.redaction import Redaction
 
 log = logging.getLogger(__name__)
 
@@ -133,6 +135,7 @@ def _asked_database(jvm: Jvm) -> Database | None:
         hive = jvm.session.sharedState().externalCatalog().unwrapped().client()
         if hive.getConf("hive.metastore.uris", ""):
             return None  # a server stands before the database
+        hide_credentials(Redaction())  # a session that is not ours may not have done it
         address, user, password = (
             str(hive.getConf(f"javax.jdo.option.Connection{name}", ""))
             for name in ("URL", "UserName", "Password")
