@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
@@ -29,9 +31,9 @@ from delta_pipelines.delta.jvm import (
 )
 from delta_pipelines.delta.listing import listing
 from delta_pipelines.delta.plan_text import is_cut, normalised
-from delta_pipelines.delta.query_plans import files_relation
+from delta_pipelines.delta.query_plans import Query, files_relation, query_of, tree_pattern
 from delta_pipelines.delta.query_session import noted_rows
-from delta_pipelines.delta.relations import Relation, leaf_relation, tree_pattern
+from delta_pipelines.delta.relations import Relation, leaf_relation
 from delta_pipelines.delta.sessions import active, settings
 
 _CATALYST = "org.apache.spark.sql.catalyst"
@@ -83,12 +85,21 @@ class AnalysedPlan:
 
 
 def expression_mark(spark: SparkSession) -> int:
-    """A number below the id of every expression that is analysed from now on.
+    """The least id that an expression gets which is analysed from now on.
 
     Args:
         spark: A classic session.
     """
-    return int(Jvm(spark).object(f"{_CATALYST}.expressions.NamedExpression").newExprId().id())
+    counter = _counters.get(spark.sparkContext)
+    if counter is None:
+        named = f"{_CATALYST}.expressions.NamedExpression$"
+        counter = _counters[spark.sparkContext] = Jvm(spark).private_field(named, "curId")
+    return int(counter.get(None))
+
+
+_counters: WeakKeyDictionary[SparkContext, JavaObject] = WeakKeyDictionary()
+"""The field from which Spark's `newExprId` gives the ids of expressions: read in one call, where an
+id of our own would take three."""
 
 
 def analysed_plan(
@@ -110,16 +121,16 @@ def analysed_plan(
         ('it calls rand()',)
     """
     with active(session):
-        query: JavaObject = frame._jdf.queryExecution()
+        query = query_of(frame)
         ids = range(mark, expression_mark(session) if end is None else end)
-        reader = _Reader(session, query.analyzed(), ids)
+        reader = _Reader(session, query, ids)
         told = reader.read()
         if reader.met_cut_text:
             # Such a plan would be told by its first part alone. Most are not cut, and to give a
             # session other settings and back is ten calls of the JVM.
             with settings(session, dict.fromkeys(_LIMITS, str(_MAX_TEXT))):
-                told = _Reader(session, query.analyzed(), ids).read()
-        if not (told.tables or told.files) or not _reads_cached_rows(session, query):
+                told = _Reader(session, query, ids).read()
+        if not (told.tables or told.files) or not _reads_cached_rows(session, query.execution):
             return told
         return replace(told, without_version=(*told.without_version, CACHED))
 
@@ -175,10 +186,11 @@ def _any_of(view: JavaObject, names: tuple[str, ...]) -> JavaObject:
 
 
 class _Reader:
-    def __init__(self, session: SparkSession, plan: JavaObject, ids: range) -> None:
+    def __init__(self, session: SparkSession, query: Query, ids: range) -> None:
         self._session = session
         self._jvm = jvm = Jvm(session)
-        self._plan = plan
+        self._query = query
+        self._plan = query.plan
         self._ids = ids
         self._view = jvm.spark._jvm
         self._told: list[str] = []
@@ -194,7 +206,8 @@ class _Reader:
     def read(self) -> AnalysedPlan:
         text = normalised(self._plan.treeString(True, False, _MAX_TEXT, False, False), self._ids)
         self._told += [text, self._plan.schema().catalogString()]
-        plans = [self._plan, *items(self._plan.subqueriesAll())]
+        subqueries = items(self._plan.subqueriesAll()) if self._query.has_subqueries else []
+        plans = [self._plan, *subqueries]
         for plan in plans:
             for leaf in items(plan.collectLeaves()):
                 self._leaf(leaf)
@@ -212,13 +225,14 @@ class _Reader:
         )
 
     def _leaf(self, leaf: JavaObject) -> None:
-        relation = leaf_relation(leaf)
+        kind = plan_name(leaf)
+        relation = leaf_relation(leaf, kind)
         if relation is None:
             return
         if relation.is_streaming:
             self._without["it reads a stream"] = None
         elif relation.kind == "local":
-            self._local(leaf)
+            self._local(leaf, kind)
         elif relation.kind == "delta" and not self._is_change_feed(leaf):
             self._tables[relation] = None
             self._told.append(leaf.schema().catalogString())
@@ -239,8 +253,8 @@ class _Reader:
     def _is_change_feed(self, leaf: JavaObject) -> bool:
         return class_name(leaf) == "LogicalRelation" and files_relation(leaf) is None
 
-    def _local(self, leaf: JavaObject) -> None:
-        if plan_name(leaf) != "LocalRelation":
+    def _local(self, leaf: JavaObject, kind: str) -> None:
+        if kind != "LocalRelation":
             return
         rows = leaf.data()
         if rows.size() > _MAX_ROWS:

@@ -1,8 +1,61 @@
 """Spark's logical plans, looked at node by node."""
 
 from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from weakref import WeakKeyDictionary
 
-from delta_pipelines.delta.jvm import JavaObject, class_name, is_a, items
+from pyspark.sql import DataFrame
+
+from delta_pipelines.delta.jvm import JavaObject, Packages, class_name, is_a, items
+
+
+class Query:
+    """What Spark knows of a query when it has analysed it; each thing is asked for once.
+
+    Args:
+        frame: A classic DataFrame.
+    """
+
+    def __init__(self, frame: DataFrame) -> None:
+        self.execution: JavaObject = frame._jdf.queryExecution()
+        self._patterns = frame.sparkSession._jvm
+
+    @cached_property
+    def plan(self) -> JavaObject:
+        """The analysed plan."""
+        return self.execution.analyzed()
+
+    @cached_property
+    def has_subqueries(self) -> bool:
+        """True when there may be plans within the expressions of a plan."""
+        return bool(self.plan.containsPattern(tree_pattern(self._patterns, "PLAN_EXPRESSION")))
+
+
+_queries: WeakKeyDictionary[DataFrame, Query] = WeakKeyDictionary()
+
+
+def query_of(frame: DataFrame) -> Query:
+    """The query of a frame; the same one as long as the frame lives.
+
+    Args:
+        frame: A classic DataFrame; nothing is run.
+    """
+    known = _queries.get(frame)
+    if known is None:
+        known = _queries[frame] = Query(frame)
+    return known
+
+
+@lru_cache(maxsize=64)
+def tree_pattern(view: JavaObject, name: str) -> JavaObject:
+    """Spark's mark of what is somewhere below a node of a plan.
+
+    Args:
+        view: py4j's view of a JVM (`SparkContext._jvm`).
+        name: Of `TreePattern`.
+    """
+    kinds = Packages(view).type("org.apache.spark.sql.catalyst.trees.TreePattern")
+    return getattr(kinds, name)()
 
 
 def nodes(plan: JavaObject) -> Iterator[JavaObject]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from pyspark import SparkContext
@@ -16,7 +15,7 @@ from delta_pipelines.delta.jvm import (
     optional,
     plan_name,
 )
-from delta_pipelines.delta.query_plans import delta_index, files_relation
+from delta_pipelines.delta.query_plans import delta_index, files_relation, query_of
 
 DECLARED_PREFIX = "__dp_input_"
 """An alias that begins so marks a declared input; nothing below it is looked at."""
@@ -57,18 +56,6 @@ class Relation:
     is_streaming: bool = False
 
 
-@lru_cache(maxsize=64)
-def tree_pattern(view: JavaObject, name: str) -> JavaObject:
-    """Spark's mark of what is somewhere below a node of a plan.
-
-    Args:
-        view: py4j's view of a JVM (`SparkContext._jvm`).
-        name: Of `TreePattern`.
-    """
-    kinds = Packages(view).type("org.apache.spark.sql.catalyst.trees.TreePattern")
-    return getattr(kinds, name)()
-
-
 def relations(frame: DataFrame) -> list[Relation]:
     """List what a query reads, through views, subqueries and common table expressions.
 
@@ -87,12 +74,10 @@ def relations(frame: DataFrame) -> list[Relation]:
 
 def read_by(frame: DataFrame) -> dict[Relation, JavaObject]:
     """As `relations`, each with the node of the plan that it was found in."""
-    plan = frame._jdf.queryExecution().analyzed()
-    # Asked once, and not at each node, whose subqueries are then two calls of the JVM.
-    subqueries = tree_pattern(frame.sparkSession._jvm, "PLAN_EXPRESSION")
-    has_subqueries = bool(plan.containsPattern(subqueries))
+    query = query_of(frame)
     found: dict[Relation, JavaObject] = {}
-    for relation, node in _walk(plan, has_subqueries=has_subqueries):
+    # Asked once, and not at each node, whose subqueries are then two calls of the JVM.
+    for relation, node in _walk(query.plan, has_subqueries=query.has_subqueries):
         found.setdefault(relation, node)
     return found
 
@@ -114,14 +99,18 @@ def _walk(plan: JavaObject, *, has_subqueries: bool) -> Iterator[tuple[Relation,
     for child in children:
         yield from _walk(child, has_subqueries=has_subqueries)
     if not children:
-        leaf = leaf_relation(plan)
+        leaf = leaf_relation(plan, kind)
         if leaf is not None:
             yield leaf, plan
 
 
-def leaf_relation(plan: JavaObject) -> Relation | None:
-    """What one leaf of a plan reads; None for a reference to another part of the plan."""
-    kind = plan_name(plan)
+def leaf_relation(plan: JavaObject, kind: str) -> Relation | None:
+    """What one leaf of a plan reads; None for a reference to another part of the plan.
+
+    Args:
+        plan: The leaf.
+        kind: Its `plan_name`.
+    """
     if kind in _SKIPPED:
         return None
     if kind == "LogicalRelation":

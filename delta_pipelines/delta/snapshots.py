@@ -187,8 +187,10 @@ def open_log(
         _check_is_delta(jvm, table, identifier)
         log = jvm.static(_LOG, "forTable")(jvm.session, table)
         return OpenLog(log, log.update(False, jvm.none, jvm.some(table)), table, registered=True)
-    catalog = jvm.session.sessionState().catalog()
-    place = entry.place or catalog.defaultTablePath(table_identifier(jvm, identifier))
+    place = entry.place
+    if place is None:
+        catalog = jvm.session.sessionState().catalog()
+        place = catalog.defaultTablePath(table_identifier(jvm, identifier))
     log = jvm.static(_LOG, "forTable")(jvm.session, jvm.root.org.apache.hadoop.fs.Path(place))
     snapshot = log.update(False, jvm.none, jvm.none)
     opened = OpenLog(log, snapshot, None, registered=entry.place is not None)
