@@ -280,19 +280,21 @@ class Execution:
         self._context.cancelled.set()
         for future in running:
             future.cancel()
-        # A job that a worker submits after a cancel survives that cancel: repeat until all ended.
         started, told = time.monotonic(), False
         pending = set(running)
-        while pending and time.monotonic() < started + CANCEL_SECONDS:
-            cancel_tag(self._spark, self._tag)
-            _, pending = wait(pending, timeout=POLL_SECONDS)
-            if pending and not told and time.monotonic() > started + TELL_SECONDS:
-                told = True
-                log.warning(
-                    "Waiting up to %.0f s for %s to end; another interrupt ends the wait.",
-                    CANCEL_SECONDS,
-                    ", ".join(sorted(str(running[future]) for future in pending)),
-                )
+        # From another thread: py4j makes an error of its own of an interrupt that finds it at work.
+        with DaemonThreads(1, name="delta_pipelines-cancel") as canceller:
+            # A job that a worker submits after a cancel survives it: repeat until all have ended.
+            while pending and time.monotonic() < started + CANCEL_SECONDS:
+                wait([canceller.submit(cancel_tag, self._spark, self._tag)], CANCEL_SECONDS)
+                _, pending = wait(pending, timeout=POLL_SECONDS)
+                if pending and not told and time.monotonic() > started + TELL_SECONDS:
+                    told = True
+                    log.warning(
+                        "Waiting up to %.0f s for %s to end; another interrupt ends the wait.",
+                        CANCEL_SECONDS,
+                        ", ".join(sorted(str(running[future]) for future in pending)),
+                    )
 
 
 def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:

@@ -125,6 +125,7 @@ REQUIRED: tuple[Member, ...] = (
         "createTable",
         (_ENTRY, "boolean", "boolean"),
     ),
+    Member("org.apache.spark.sql.catalyst.expressions.NamedExpression$", "curId", is_field=True),
 )
 
 _checked: WeakKeyDictionary[SparkContext, dict[tuple[Member, ...], str | None]] = (

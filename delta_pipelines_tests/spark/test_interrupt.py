@@ -115,3 +115,4 @@ def test_a_second_ctrl_c_ends_a_run_whose_function_waits_for_something_else(tmp_
             os.killpg(deaf.pid, signal.SIGKILL)
     assert deaf.returncode == 130, output
     assert "interrupted" in output
+    assert "Traceback" not in output
