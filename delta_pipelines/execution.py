@@ -286,7 +286,7 @@ class Execution:
         with DaemonThreads(1, name="delta_pipelines-cancel") as canceller:
             # A job that a worker submits after a cancel survives it: repeat until all have ended.
             while pending and time.monotonic() < started + CANCEL_SECONDS:
-                wait([canceller.submit(cancel_tag, self._spark, self._tag)], CANCEL_SECONDS)
+                wait([canceller.submit(self._cancel_jobs)], CANCEL_SECONDS)
                 _, pending = wait(pending, timeout=POLL_SECONDS)
                 if pending and not told and time.monotonic() > started + TELL_SECONDS:
                     told = True
@@ -295,6 +295,13 @@ class Execution:
                         CANCEL_SECONDS,
                         ", ".join(sorted(str(running[future]) for future in pending)),
                     )
+
+    def _cancel_jobs(self) -> None:
+        try:
+            cancel_tag(self._spark, self._tag)
+        except Exception as error:  # noqa: BLE001 - a JVM that has ended runs no jobs
+            told = self._plan.redaction.text(str(error))
+            log.debug("The jobs of the run cannot be cancelled: %s", told)
 
 
 def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
