@@ -11,6 +11,7 @@ from delta_pipelines.class_archive import archive_options
 from delta_pipelines.compilers import available_cores, compiler_options
 from delta_pipelines.errors import SessionError
 from delta_pipelines.jars import entries, jar_settings
+from delta_pipelines.jvm_memory import memory_options
 from delta_pipelines.postgres_catalog import DRIVER_EXCLUDES, DRIVER_JAR, PostgresCatalog
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -76,7 +77,8 @@ def spark_config(
     }
     if _is_local(extra.get("spark.master", config["spark.master"])):
         config |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    options = [_CODE_CACHE, *compiler_options(available_cores()), *archive_options()]
+    options = [_CODE_CACHE, *compiler_options(available_cores()), *memory_options()]
+    options += archive_options()
     options += [] if _logs_by_own_settings(extra) else [_log_option()]
     if catalog is not None:
         config |= catalog.settings()

@@ -1,0 +1,30 @@
+"""The options of a session's JVM are ones that this Java knows, else no session would start."""
+
+import os
+import re
+import subprocess
+
+from delta_pipelines.compilers import compiler_options
+from delta_pipelines.java import java_executable
+from delta_pipelines.jvm_memory import LARGE_PAGES, memory_options
+
+
+def test_java_takes_each_compiler_option_and_its_value() -> None:
+    java = java_executable(os.environ)
+    assert java
+    told = compiler_options(1)
+    command = [java, *told, "-XX:+PrintFlagsFinal", "-version"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    flags = dict(re.findall(r"(\w+) += (\d+) .*\{command line\}", printed))
+    assert flags == dict(option.removeprefix("-XX:").split("=") for option in told)
+
+
+def test_java_takes_the_options_of_memory_without_a_word() -> None:
+    java = java_executable(os.environ)
+    assert java
+    command = [java, *memory_options(), "-XX:+PrintFlagsFinal", "-version"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert re.search(r"\bMetaspaceSize += 268435456\b", done.stdout)
+    large = re.search(r"\bUseTransparentHugePages += true\b", done.stdout)
+    assert bool(large) == (LARGE_PAGES in memory_options())
+    assert "warning" not in done.stderr.lower()
