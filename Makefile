@@ -2,7 +2,8 @@
 # when pyproject.toml or constraints.txt change. Needs Python >= 3.10; Spark itself needs Java 17 or 21.
 #
 #   make demo        fetch real data, run the example pipeline, serve it in the Dagster UI
-#   make test        all tests; `make test ARGS="-k merge -x"` passes arguments to pytest
+#   make test        all tests; `make test ARGS="-k merge -x"` passes arguments to pytest, and
+#                    ARGS=--short leaves out every other variation of the tests of merges, as .ci/run
 #   make test-pure   the tests that need no JVM, in seconds
 #   make lint types  ruff and mypy
 #   make clean       remove what the targets made, the environment too

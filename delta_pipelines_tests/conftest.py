@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delta_pipelines_tests.variations import MANY_VARIATIONS, commit_is_odd, every_other
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -83,6 +85,16 @@ Processes of their own write them, as users' do: some are killed between the two
 _numbers = itertools.count(1)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The form of the suite that `.ci/run` has time for."""
+    parser.addoption(
+        "--short",
+        action="store_true",
+        help="of three and more variations of a test of the merge engine, every other one: "
+        "the even or the odd ones, by the commit",
+    )
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what stands in the folders of Spark tests; long ones run on demand: `-m soak`.
 
@@ -94,10 +106,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.spark)
     order = {str(here / name): number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(str(item.path), len(order)))
+    left_out = []
     if "soak" not in config.getoption("markexpr"):
-        long = [item for item in items if "soak" in item.keywords]
-        items[:] = [item for item in items if "soak" not in item.keywords]
-        config.hook.pytest_deselected(items=long)
+        left_out += [item for item in items if "soak" in item.keywords]
+    if config.getoption("short"):
+        rest = [item for item in items if item not in left_out]
+        left_out += every_other(rest, here / MANY_VARIATIONS, odd=commit_is_odd(here))
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
