@@ -28,8 +28,8 @@ def every_other(items: Iterable[pytest.Item], folder: Path, *, odd: bool) -> lis
 def commit_is_odd(folder: Path) -> bool:
     """By the last digit of the commit of a checkout; False where there is none.
 
-    So a commit always has the same half, by which its failure is found again, and the commits of
-    a day have both.
+    So a commit always has the same half, by which its failure is found again, and over several
+    commits both are run.
     """
     command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
     try:
