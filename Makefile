@@ -3,7 +3,7 @@
 #
 #   make demo        fetch real data, run the example pipeline, serve it in the Dagster UI
 #   make test        all tests; `make test ARGS="-k merge -x"` passes arguments to pytest, and
-#                    ARGS=--short leaves out every other variation of the tests of merges, as .ci/run
+#                    ARGS=--short leaves out every other variation of the Spark tests, as .ci/run
 #   make test-pure   the tests that need no JVM, in seconds
 #   make lint types  ruff and mypy
 #   make clean       remove what the targets made, the environment too

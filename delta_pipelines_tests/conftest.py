@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from delta_pipelines_tests.variations import MANY_VARIATIONS, commit_is_odd, every_other
+from delta_pipelines_tests.variations import commit_is_odd, every_other
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,8 +90,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--short",
         action="store_true",
-        help="of three and more variations of a test of the merge engine, every other one: "
-        "the even or the odd ones, by the commit",
+        help="of a Spark test with variations every other one: the even or the odd ones, "
+        "by the commit",
     )
 
 
@@ -111,7 +111,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out += [item for item in items if "soak" in item.keywords]
     if config.getoption("short"):
         rest = [item for item in items if item not in left_out]
-        left_out += every_other(rest, here / MANY_VARIATIONS, odd=commit_is_odd(here))
+        left_out += every_other(rest, odd=commit_is_odd(here))
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)
 

@@ -1,4 +1,4 @@
-"""The short form of the suite runs half of what varies much; each half is the other one's rest."""
+"""The short form of the suite runs half of what varies; each half is the other one's rest."""
 
 import subprocess
 from pathlib import Path
@@ -6,26 +6,30 @@ from types import SimpleNamespace
 
 from delta_pipelines_tests.variations import commit_is_odd, every_other
 
-FOLDER = Path("tests/merge")
 NAMES = [
     *("merge/test_a.py::test_many[1]", "merge/test_a.py::test_many[2]"),
-    *("merge/test_a.py::test_many[3]", "merge/deep/test_b.py::test_many[1]"),
-    *("merge/deep/test_b.py::test_many[[2]]", "merge/test_a.py::test_one"),
-    *("other/test_a.py::test_many[1]", "other/test_a.py::test_many[2]"),
-    "other/test_a.py::test_many[3]",
+    *("merge/test_a.py::test_many[3]", "deep/test_b.py::test_many[1]"),
+    *("deep/test_b.py::test_many[[2]]", "merge/test_a.py::test_one", "deep/test_b.py::test_b[1]"),
 ]
+WHOLE = ["pure/test_a.py::test_many[1]", "pure/test_a.py::test_many[2]"]
+COUNTED = ["merge/test_a.py::test_count[1]", "merge/test_a.py::test_count[2]"]
 
 
 def left_out(*, odd: bool) -> list[str]:
+    def item(name: str, *keywords: str, fixtures: tuple[str, ...] = ()) -> SimpleNamespace:
+        return SimpleNamespace(nodeid=name, keywords=keywords, fixturenames=fixtures)
+
     items = [
-        SimpleNamespace(nodeid=name, path=Path("tests") / name.partition("::")[0]) for name in NAMES
+        *(item(name, "spark") for name in NAMES),
+        *(item(name) for name in WHOLE),
+        *(item(name, "spark", fixtures=("spark", "record_property")) for name in COUNTED),
     ]
-    return [item.nodeid for item in every_other(items, FOLDER, odd=odd)]
+    return [item.nodeid for item in every_other(items, odd=odd)]
 
 
-def test_every_other_of_three_variations_is_left_out_and_nothing_else() -> None:
-    assert left_out(odd=False) == [NAMES[0], NAMES[2]]
-    assert left_out(odd=True) == [NAMES[1]]
+def test_every_other_variation_is_left_out_where_spark_runs_and_nothing_is_counted() -> None:
+    assert left_out(odd=False) == [NAMES[0], NAMES[2], NAMES[3]]
+    assert left_out(odd=True) == [NAMES[1], NAMES[4]]
 
 
 def test_the_half_is_the_commits(tmp_path: Path) -> None:

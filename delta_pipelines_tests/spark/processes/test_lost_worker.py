@@ -65,6 +65,8 @@ def worker(tmp_path, process_settings):
         **process_settings,
         "spark.master": "local-cluster[2,1,512]",
         "spark.executor.memory": "512m",
+        # As the driver's: eight workers live for seconds each.
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.databricks.delta.merge.materializeSource.maxAttempts": "2",
         "spark.delta_pipelines.merge.driverRows": "0",
     }
@@ -73,7 +75,7 @@ def worker(tmp_path, process_settings):
     process.end()
 
 
-# Every kill waits half a minute for new workers, so the rest runs on demand.
+# Every kill waits for two new workers to start, so the rest runs on demand.
 DAILY = (("native", 2), ("classic", 1))
 """Executor, and how often its source gets lost; of two attempts the second is the last."""
 
