@@ -17,6 +17,7 @@ SPARK_FOLDERS = ("spark", "dagster")
 LONGEST = (
     "spark/flows/test_streaming.py",
     "spark/flows/test_walks.py",
+    "spark/test_failure_steps.py",
     "spark/merge/test_injection.py",
     "spark/merge/test_own_executors.py",
     "spark/merge/test_semantics.py",
@@ -24,7 +25,6 @@ LONGEST = (
     "dagster/test_dagster_dev.py",
     "spark/processes/test_killed_steps.py",
     "spark/flows/test_changed_declarations.py",
-    "spark/test_failure_steps.py",
     "spark/processes/test_lost_worker.py",
     "spark/merge/test_table_features.py",
     "spark/merge/test_widened_types.py",
