@@ -1,14 +1,15 @@
-"""Bring rows into a table's columns: by name, and only by casts that lose nothing.
+"""Give rows a table's columns: by name at every depth, and only by casts that lose nothing.
 
-Delta's `writeFiles` checks names but not types: without this an INT column would be written into a
-BIGINT table's files as it is.
+Spark compares structs by position and takes the names of the left one, so rows get the table's
+names, order and types before anything looks at them. Delta's `writeFiles` checks names but not
+types: without this an INT column would be written into a BIGINT table's files as it is.
 """
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
 
-from delta_pipelines.column_types import can_widen
+from delta_pipelines.column_types import can_widen, twins
 from delta_pipelines.delta.evolution import column_named, same_type
 from delta_pipelines.delta.jvm import Jvm, is_classic
 from delta_pipelines.errors import DatasetError, SchemaChangeError
@@ -36,24 +37,31 @@ def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
 
 
 def conform(rows: DataFrame, schema: StructType, dataset: str) -> DataFrame:
-    """Select a table's columns from rows, cast where the cast loses nothing.
+    """Give rows a table's column names, order and types, also inside structs, arrays and maps.
 
-    Columns that the rows lack are left to Delta, which fills in a default, a generated value or
-    NULL.
+    Names match without letter case. A column that the rows lack is left to Delta, which fills in a
+    default, a generated value or NULL; a nested one becomes NULL.
 
     Args:
-        rows: The rows to write.
+        rows: The rows of a query or of a micro-batch.
         schema: The table's logical schema after the transaction.
         dataset: Name for messages.
 
+    Returns:
+        The rows themselves when they are like the table already.
+
     Raises:
-        SchemaChangeError: When the rows have a column that the table lacks, or a type that does
-            not fit.
-        DatasetError: When the rows have two columns of one name.
+        SchemaChangeError: The rows have a column that the table lacks, or a type that does not fit.
+        DatasetError: The rows have two columns of one name.
+
+    Example:
+        >>> table = StructType().add("p", StructType().add("x", "integer").add("y", "integer"))
+        >>> rows = spark.sql("SELECT named_struct('Y', 2, 'X', 1) AS P")
+        >>> conform(rows, table, "places").collect()
+        [Row(p=Row(x=1, y=2))]
     """
     have = rows.schema
-    lowered = [name.lower() for name in have.names]
-    doubled = sorted({name for name in lowered if lowered.count(name) > 1})
+    doubled = twins(have)
     if doubled:
         raise DatasetError(
             f"the rows have column {', '.join(doubled)} twice (names are case-insensitive): "
@@ -67,17 +75,18 @@ def conform(rows: DataFrame, schema: StructType, dataset: str) -> DataFrame:
             "add it to the table's definition or drop it from the query.",
             dataset=dataset,
         )
+    given = {field.name.lower(): field for field in have.fields}
+    wanted = StructType([field for field in schema.fields if field.name.lower() in given])
+    if _identical(have, wanted):
+        return rows
     selected = []
-    for column in schema.fields:
-        source = column_named(have, column.name)
-        if source is None:
-            continue
+    for column in wanted.fields:
+        source = given[column.name.lower()]
+        problem = _misfit(source.dataType, column.dataType, column.name)
+        if problem:
+            raise SchemaChangeError(problem, dataset=dataset)
         value = rows[quoted(source.name)]
-        if not _identical(source.dataType, column.dataType):
-            problem = _misfit(source.dataType, column.dataType, column.name)
-            if problem:
-                raise SchemaChangeError(problem, dataset=dataset)
-            value = _converted(value, source.dataType, column.dataType)
+        value = _converted(value, source.dataType, column.dataType, source.nullable)
         selected.append(value.alias(column.name))
     return rows.select(*selected)
 
@@ -117,31 +126,35 @@ def _misfit(have: DataType, want: DataType, path: str) -> str | None:
     )
 
 
-def _converted(value: Column, have: DataType, want: DataType) -> Column:
+def _converted(value: Column, have: DataType, want: DataType, nullable: bool) -> Column:
     if _identical(have, want):
         return value
     if isinstance(have, StructType) and isinstance(want, StructType):
         parts = []
         for column in want.fields:
             source = column_named(have, column.name)
-            part = (
-                F.lit(None).cast(column.dataType)
-                if source is None
-                else _converted(value.getField(source.name), source.dataType, column.dataType)
-            )
+            if source is None:
+                part = F.lit(None).cast(column.dataType)
+            else:
+                part = value.getField(source.name)
+                may_be_null = nullable or source.nullable
+                part = _converted(part, source.dataType, column.dataType, may_be_null)
             parts.append(part.alias(column.name))
-        return F.when(value.isNotNull(), F.struct(*parts))
+        struct = F.struct(*parts)
+        return F.when(value.isNotNull(), struct) if nullable else struct
     if isinstance(have, ArrayType) and isinstance(want, ArrayType):
-        inner, target = have.elementType, want.elementType
-        return F.transform(value, lambda element: _converted(element, inner, target))
+        inner, target, holds_null = have.elementType, want.elementType, have.containsNull
+        return F.transform(value, lambda element: _converted(element, inner, target, holds_null))
     if isinstance(have, MapType) and isinstance(want, MapType):
-        key, value_type = have.keyType, have.valueType
+        key, value_type, holds_null = have.keyType, have.valueType, have.valueContainsNull
         key_target, value_target = want.keyType, want.valueType
         entries = F.transform(
             F.map_entries(value),
             lambda entry: F.struct(
-                _converted(entry.getField("key"), key, key_target).alias("key"),
-                _converted(entry.getField("value"), value_type, value_target).alias("value"),
+                _converted(entry.getField("key"), key, key_target, False).alias("key"),
+                _converted(entry.getField("value"), value_type, value_target, holds_null).alias(
+                    "value"
+                ),
             ),
         )
         return F.map_from_entries(entries)

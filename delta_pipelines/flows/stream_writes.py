@@ -3,6 +3,7 @@
 import logging
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.rows import conform
 from delta_pipelines.delta.setting_names import TXN_APPLICATION, TXN_NUMBER
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.table import TableState
@@ -54,6 +55,8 @@ def append_batch(
     if last is not None and last >= mark.number:
         _pass_over(rows)
         return BatchResult(None, {})
+    assert transaction.base is not None
+    rows = conform(rows, transaction.base.schema, table.name)
     watch = Watch(rows, flow.declaration.expectations)
     transaction.append(watch.rows)
     expectations = watch.results(table.name)

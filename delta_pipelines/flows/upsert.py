@@ -97,6 +97,7 @@ class UpsertRun:
             DatasetError: NULL or ambiguous keys, with samples; nothing is written.
             ExpectationError: Rows break an expectation that fails the refresh.
         """
+        rows = conform(rows, self._definition.schema, self._table.name)
         watch = Watch(rows, self._flow.declaration.expectations)
         with checkpointed(self._marked(watch.rows)) as source:
             expectations = watch.results(self._table.name)
@@ -210,12 +211,12 @@ class UpsertRun:
             in_one = transaction.atomic or not counts
             if not in_one or needs_rewrite(base.schema, self._definition.schema):
                 kept = self._kept(newest, target)
-                transaction.replace(self._union(kept, written))
+                transaction.replace(kept.unionByName(written))
             elif counts:
                 files = [row[_FILE] for row in changed.select(_FILE).distinct().collect()]
                 if files:
                     kept = self._kept(newest, transaction.rows_of_files(files))
-                    transaction.replace_files(files, self._union(kept, written))
+                    transaction.replace_files(files, kept.unionByName(written))
                 else:
                     # No path, but still a conflict with any concurrent change: two runs must not
                     # both insert a key.
@@ -306,11 +307,6 @@ class UpsertRun:
 
     def _plain(self, marked: "DataFrame") -> "DataFrame":
         return marked.drop(_DELETE, _SEQUENCE)
-
-    def _union(self, kept: "DataFrame", written: "DataFrame") -> "DataFrame":
-        schema = self._definition.schema
-        both = [conform(rows, schema, self._table.name) for rows in (kept, written)]
-        return both[0].unionByName(both[1], allowMissingColumns=True)
 
     def _completed(self, commit: Commit, metrics: "dict[str, int]", rows: int | None) -> Outcome:
         planned = self._context.planned(self._table.identifier)

@@ -70,5 +70,5 @@ def test_what_does_not_fit_is_refused(spark, table, put, look, sql: str, message
 
 def test_two_columns_of_one_name_are_refused(spark, table, put) -> None:
     put(spark.sql("SELECT 1 AS a"))
-    with pytest.raises(DatasetError, match="column a twice"):
+    with pytest.raises(DatasetError, match="column A twice"):
         append(spark, table, "SELECT 1 AS a, 2 AS A")
