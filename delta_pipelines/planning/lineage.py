@@ -44,8 +44,10 @@ def column_lineage(
             for.
 
     Returns:
-        None when it cannot be told of one of them.
+        None when it cannot be told of one of them. Where flows spell a column in different letters,
+        the first spelling stands for all.
     """
+    spelled: dict[str, str] = {}
     merged: dict[str, tuple[ColumnOrigin, ...]] = {}
     for frame, markers in queries:
         # Datasets that no other session knows are looked through.
@@ -60,6 +62,7 @@ def column_lineage(
         if told is None:
             return None
         for column, origins in told.items():
-            named = {ColumnOrigin(shown[marker], name) for marker, name in origins}
-            merged[column] = tuple(sorted({*merged.get(column, ()), *named}, key=str))
+            named = {ColumnOrigin(shown[marker], origin) for marker, origin in origins}
+            name = spelled.setdefault(column.lower(), column)
+            merged[name] = tuple(sorted({*merged.get(name, ()), *named}, key=str))
     return merged
