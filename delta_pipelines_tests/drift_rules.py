@@ -62,18 +62,18 @@ def union(left: PlainType, right: PlainType, *, must_have_all: bool) -> PlainTyp
 
 
 def union_columns(left: Schema, right: Schema, *, must_have_all: bool) -> Schema:
-    """As `union`, of columns; with `must_have_all` the right side's comments count."""
+    """As `union`, of columns; with `must_have_all` the right side's comments count.
+
+    Names match without letter case, and the left side's spelling stays.
+    """
     for columns in (left, right):
         if len({c.name.lower() for c in columns}) < len(columns):
             raise Refuse("twins")
         check_twins(("struct", columns))
-    theirs = {c.name: c for c in right}
-    spelled = {c.name.lower(): c.name for c in right}
+    theirs = {c.name.lower(): c for c in right}
     columns = []
     for mine in left:
-        if spelled.get(mine.name.lower(), mine.name) != mine.name:
-            raise Refuse("letter case", mine.name)
-        other = theirs.get(mine.name)
+        other = theirs.get(mine.name.lower())
         if other is None and must_have_all:
             raise Refuse("gone", mine.name)
         if other is None:
@@ -82,8 +82,8 @@ def union_columns(left: Schema, right: Schema, *, must_have_all: bool) -> Schema
         kind = union(mine.type, other.type, must_have_all=must_have_all)
         comment = other.comment if must_have_all else mine.comment or other.comment
         columns.append(Column(mine.name, kind, mine.nullable, comment))
-    known = {c.name for c in left}
-    return (*columns, *(c for c in right if c.name not in known))
+    known = {c.name.lower() for c in left}
+    return (*columns, *(c for c in right if c.name.lower() not in known))
 
 
 def check_twins(plain: PlainType) -> None:
@@ -159,10 +159,10 @@ def kept_value(value: Any, has: PlainType, wanted: PlainType) -> Any:
         return None
     match has, wanted:
         case ("struct", mine), ("struct", columns):
-            types = {c.name: c.type for c in mine}
+            given = {c.name.lower(): c for c in mine}
             return {
-                c.name: kept_value(value[c.name], types[c.name], c.type)
-                if c.name in types
+                c.name: kept_value(value[source.name], source.type, c.type)
+                if (source := given.get(c.name.lower()))
                 else None
                 for c in columns
             }

@@ -105,7 +105,7 @@ def _layout(table: TableState | TableDefinition) -> str:
 
 
 def _evolved(table: Table, base: TableState, wanted: StructType) -> StructType:
-    declared = _spelled(table.declaration.partition_cols, wanted)
+    declared = _spelled(table.declaration.partition_cols, base.schema)
     if table.keeps_rows and tuple(base.partition_columns) != declared:
         raise SchemaChangeError(
             f"the table is partitioned by ({', '.join(base.partition_columns)}), the declaration "
@@ -272,5 +272,7 @@ def _is_reserved(name: str, table: Table) -> bool:
 
 
 def _spelled(columns: Sequence[str], schema: StructType) -> tuple[str, ...]:
-    folded = {name.lower(): name for name in schema.names}
+    """Declared names as the table spells them; `cluster_by` may name a column inside a struct."""
+    nested = {path.lower(): path for path, _ in columns_of(schema)}
+    folded = nested | {name.lower(): name for name in schema.names}
     return tuple(folded.get(column.lower(), column) for column in columns)

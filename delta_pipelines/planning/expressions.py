@@ -2,15 +2,19 @@
 
 from typing import TYPE_CHECKING
 
+from delta_pipelines.column_types import twins
 from delta_pipelines.delta.analysed import are_alike, is_deterministic
+from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.delta.spark_errors import explain
-from delta_pipelines.errors import DatasetError
-from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.graph.graph import Flow, Table, View
+from delta_pipelines.planning.kept_schema import spelled_otherwise
 from delta_pipelines.planning.sequence import qualified
+from delta_pipelines.planning.view_definition import unnamed_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructType
 
 
 _SIDE = "__dp_side"
@@ -78,6 +82,53 @@ def check_expectations(flow: Flow, frame: "DataFrame", dataset: str) -> None:
         _check_condition(given, expectation.condition, what, dataset)
 
 
+def check_spelling(flow: Flow, frame: "DataFrame", schema: "StructType") -> None:
+    """Refuse a query that spells a table's columns otherwise while letter case counts.
+
+    Args:
+        flow: A flow.
+        frame: Its analysed query.
+        schema: Columns that its table is to have.
+
+    Raises:
+        SchemaChangeError: `spark.sql.caseSensitive` is on, and names differ from the table's.
+    """
+    otherwise = spelled_otherwise(schema, frame.schema)
+    if otherwise and _is_case_sensitive(frame):
+        raise SchemaChangeError(
+            f"flow {flow.name!r} spells column {', '.join(otherwise)} in other letters than the "
+            f"table, and spark.sql.caseSensitive is on, so that it is another column; a Delta "
+            f"table cannot have both. Spell it as the table does, or turn that setting off.",
+            dataset=flow.name,
+        )
+
+
+def check_view_columns(view: View, frame: "DataFrame") -> None:
+    """Refuse columns that a persisted view cannot have; runs nothing.
+
+    Args:
+        view: A persisted view.
+        frame: Its analysed query.
+
+    Raises:
+        DatasetError: A column has no name of its own, or two have one name.
+    """
+    unnamed = unnamed_columns(frame.schema)
+    if unnamed:
+        raise DatasetError(
+            f"a persisted view needs a name for every column; add an alias to "
+            f"{', '.join(unnamed)} (... AS name).",
+            dataset=view.name,
+        )
+    doubled = [name for name in twins(frame.schema) if name in frame.columns]
+    if doubled and not _is_case_sensitive(frame):
+        raise DatasetError(
+            f"column {', '.join(doubled)} occurs twice (names are case-insensitive): rename or "
+            f"drop one in the query.",
+            dataset=view.name,
+        )
+
+
 def with_expressions(flow: Flow, frame: "DataFrame") -> "DataFrame":
     """A query together with the expressions of its declaration that decide about its rows.
 
@@ -98,6 +149,10 @@ def with_expressions(flow: Flow, frame: "DataFrame") -> "DataFrame":
         return frame
     named = {f"__dp_decides_{number}": F.expr(text) for number, text in enumerate(texts)}
     return frame.withColumns(named)
+
+
+def _is_case_sensitive(frame: "DataFrame") -> bool:
+    return is_on(frame.sparkSession, "spark.sql.caseSensitive", "false")
 
 
 def _type_of(text: str, frame: "DataFrame", what: str, dataset: str) -> "DataType":

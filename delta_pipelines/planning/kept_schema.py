@@ -3,7 +3,8 @@
 A materialized view takes its query's schema as it is. A table that keeps its rows only takes what
 cannot lose anything: new columns, and wider types (`column_types.can_widen`). Everything else is
 refused, with reasons. Several flows into one table give the union of their columns, by the same
-rules.
+rules. Names match without letter case, and the first spelling stays: the table's own, or the first
+flow's.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
 from delta_pipelines.column_types import can_widen, comment_of, nullable, twins
+from delta_pipelines.delta.definition import columns
 from delta_pipelines.planning.schema_diff import diff_schemas
 
 
@@ -40,7 +42,8 @@ def evolved_schema(current: StructType, query: StructType) -> StructType:
         query: What the query gives, already nullable.
 
     Returns:
-        The table's columns in their order, widened where the query needs it, then new columns.
+        The table's columns in their order and spelling, widened where the query needs it, then new
+        columns.
 
     Raises:
         Refused: A column is gone, or its type changed to one that does not hold all values.
@@ -48,7 +51,7 @@ def evolved_schema(current: StructType, query: StructType) -> StructType:
     Example:
         >>> from pyspark.sql.types import IntegerType, LongType, StringType
         >>> current = StructType().add("a", IntegerType())
-        >>> query = StructType().add("b", StringType()).add("a", LongType())
+        >>> query = StructType().add("b", StringType()).add("A", LongType())
         >>> evolved_schema(current, query).simpleString()
         'struct<a:bigint,b:string>'
     """
@@ -63,12 +66,12 @@ def merged_schema(left: StructType, right: StructType) -> StructType:
         right: What one more flow gives, already nullable.
 
     Returns:
-        The columns of `left` in their order, widened where `right` needs it, then those that only
-        `right` has; nested ones too.
+        The columns of `left` in their order and spelling, widened where `right` needs it, then
+        those that only `right` has; nested ones too.
 
     Raises:
-        Refused: Two types of which neither holds all values of the other, or names that differ
-            only in letter case.
+        Refused: Two types of which neither holds all values of the other, or one flow gives two
+            columns that differ only in letter case.
 
     Example:
         >>> from pyspark.sql.types import IntegerType, LongType, StringType
@@ -78,6 +81,25 @@ def merged_schema(left: StructType, right: StructType) -> StructType:
         'struct<a:bigint,b:string,c:string>'
     """
     return _Union(left="one flow", right="another flow", is_table=False).of(left, right)
+
+
+def spelled_otherwise(table: StructType, query: StructType) -> list[str]:
+    """The columns of a query that a table spells in other letters, as dotted paths.
+
+    Args:
+        table: What the table has.
+        query: What the query gives.
+
+    Example:
+        >>> table = StructType().add("id", "integer").add("at", StructType().add("Day", "date"))
+        >>> query = StructType().add("at", StructType().add("day", "date")).add("ID", "integer")
+        >>> spelled_otherwise(table, query)
+        ['at.day', 'ID']
+    """
+    own = {path for path, _ in columns(table)}
+    folded = {path.lower() for path in own}
+    given = [path for path, _ in columns(query)]
+    return [path for path in given if path not in own and path.lower() in folded]
 
 
 def needs_rewrite(current: StructType, evolved: StructType) -> bool:
@@ -131,11 +153,6 @@ class _Union:
                 refusals.append(
                     f"column {path} ({field.dataType.simpleString()}) is not in {self.right}, and "
                     f"a table that keeps its rows keeps its columns."
-                )
-            elif other.name != field.name:
-                refusals.append(
-                    f"column {path} ({field.dataType.simpleString()}) is spelled "
-                    f"{prefix}{other.name} in {self.right}."
                 )
             else:
                 fields.append(self._field(field, other, path, refusals))

@@ -23,7 +23,9 @@ from delta_pipelines.planning.binding import is_stream
 from delta_pipelines.planning.definition import layout_change
 from delta_pipelines.planning.expressions import (
     check_expectations,
+    check_spelling,
     check_upsert_expressions,
+    check_view_columns,
     with_expressions,
 )
 from delta_pipelines.planning.flow_columns import given_columns
@@ -55,7 +57,6 @@ from delta_pipelines.planning.view_definition import (
     PUBLISHED,
     check_view_owner,
     is_foreign,
-    unnamed_columns,
     view_changes,
     why_published,
 )
@@ -245,6 +246,8 @@ class _Planner:
         definition = flow_definition(
             table, base, given, is_full_refresh=is_full, pipeline=self._plan.pipeline
         )
+        for flow, frame in zip(flows, frames, strict=True):
+            check_spelling(flow, frame, definition.schema)
         notes: tuple[str, ...] = ()
         streams = any(map(is_stream, flows, frames))
         if not streams and (is_full or not table.keeps_rows):
@@ -335,13 +338,7 @@ class _Planner:
         flow = self._graph.flow(view.identifier)
         analysed = self._analysis.of(flow)
         frame, inputs = analysed.frame, analysed.inputs
-        unnamed = unnamed_columns(frame.schema)
-        if unnamed:
-            raise DatasetError(
-                f"a persisted view needs a name for every column; add an alias to "
-                f"{', '.join(unnamed)} (... AS name).",
-                dataset=view.name,
-            )
+        check_view_columns(view, frame)
         notes: tuple[str, ...] = ()
         action: Action = "create"
         reason = "the view does not exist"

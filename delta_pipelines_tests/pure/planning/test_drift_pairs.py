@@ -119,4 +119,4 @@ def test_flows_are_united_as_the_rules_say() -> None:
                 merged_schema(struct(left), struct(right))
         else:
             assert merged_schema(struct(left), struct(right)) == expected
-    assert 200 < refused < 800
+    assert 100 < refused < 800, "both outcomes are common"

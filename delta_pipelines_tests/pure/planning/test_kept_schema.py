@@ -29,6 +29,7 @@ from delta_pipelines.planning.kept_schema import (
     evolved_schema,
     needs_rewrite,
     nullable_schema,
+    spelled_otherwise,
 )
 from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines_tests.pure.planning.schemas import atoms, query_schemas, schemas
@@ -277,9 +278,31 @@ def test_a_nested_column_that_the_query_does_not_give_is_refused() -> None:
         )
 
 
-def test_a_column_in_other_letters_is_refused_and_its_spelling_is_told() -> None:
-    with pytest.raises(Refused, match="spelled A in the query"):
-        evolved_schema(struct(a=INT), struct(A=INT))
+def test_the_table_keeps_its_spelling_at_every_depth() -> None:
+    table = struct(a=INT, s=struct(Day=INT), xs=ArrayType(MapType(struct(Key=INT), struct(b=INT))))
+    query = struct(
+        XS=ArrayType(MapType(struct(KEY=INT), struct(new=INT, B=LONG))),
+        S=struct(DAY=INT, New=INT),
+        A=INT,
+    )
+    evolved = evolved_schema(table, query)
+    assert evolved == struct(
+        a=INT,
+        s=struct(Day=INT, New=INT),
+        xs=ArrayType(MapType(struct(Key=INT), struct(b=LONG, new=INT))),
+    )
+    assert not needs_rewrite(struct(a=INT), evolved_schema(struct(a=INT), struct(A=INT)))
+    assert spelled_otherwise(evolved, query) == [
+        "XS",
+        "XS.element.key.KEY",
+        "XS.element.value.new",
+        "XS.element.value.B",
+        "S",
+        "S.DAY",
+        "S.New",
+        "A",
+    ]
+    assert spelled_otherwise(evolved, evolved) == []
 
 
 def test_all_reasons_are_told_at_once() -> None:

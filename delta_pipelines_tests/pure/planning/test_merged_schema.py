@@ -51,8 +51,6 @@ def test_a_map_takes_the_wider_key_and_the_wider_value() -> None:
     ("left", "right", "told"),
     [
         (struct(a=INT), struct(a=STRING), "int in one flow and string in another flow"),
-        (struct(a=INT), struct(A=INT), "spelled A in another flow"),
-        (struct(s=struct(a=INT)), struct(s=struct(A=INT)), "spelled s.A"),
         (struct(a=INT), struct(b=INT, B=INT), "B occurs twice in another flow"),
         (struct(a=INT, A=INT), struct(b=INT), "A occurs twice in one flow"),
         (struct(a=INT), struct(a=struct(b=INT)), "struct<b:int>"),
@@ -64,6 +62,11 @@ def test_what_cannot_be_one_column_is_refused(
     with pytest.raises(Refused) as caught:
         merged_schema(left, right)
     assert told in str(caught.value)
+
+
+def test_the_first_flows_spelling_stays() -> None:
+    left, right = struct(s=struct(a=INT), B=INT), struct(b=LONG, S=struct(C=INT, A=INT))
+    assert merged_schema(left, right) == struct(s=struct(a=INT, C=INT), B=LONG)
 
 
 def test_the_first_comment_counts_and_a_missing_column_is_nullable() -> None:
