@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     TimestampNTZType,
+    VariantType,
 )
 
 _INTEGER_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
@@ -72,6 +73,23 @@ def comment_of(field: StructField) -> str | None:
     """A column's comment, None when it has none."""
     comment = field.metadata.get("comment")
     return str(comment) if comment else None
+
+
+def holds_map_or_variant(data_type: DataType) -> bool:
+    """True for types whose values Spark cannot compare or group by.
+
+    Args:
+        data_type: Any type; structs and arrays count when one is inside.
+
+    Example:
+        >>> holds_map_or_variant(ArrayType(MapType(IntegerType(), IntegerType())))
+        True
+    """
+    if isinstance(data_type, StructType):
+        return any(holds_map_or_variant(field.dataType) for field in data_type.fields)
+    if isinstance(data_type, ArrayType):
+        return holds_map_or_variant(data_type.elementType)
+    return isinstance(data_type, MapType | VariantType)
 
 
 def twins(schema: StructType) -> list[str]:

@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from delta_pipelines.column_types import holds_map_or_variant
 from delta_pipelines.identifiers import quoted
 
 SAMPLES = 5
@@ -221,7 +222,7 @@ def _per_sequenced_key(
 
 def _groupable(field: T.StructField) -> Column:
     column = _column(field.name)
-    if _holds_map_or_variant(field.dataType):
+    if holds_map_or_variant(field.dataType):
         # Such values cannot be grouped by. JSON would drop microseconds by default.
         options = {
             "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -230,14 +231,6 @@ def _groupable(field: T.StructField) -> Column:
         }
         column = F.to_json(F.struct(column.alias("v")), options)
     return column.alias(field.name)
-
-
-def _holds_map_or_variant(kind: T.DataType) -> bool:
-    if isinstance(kind, T.StructType):
-        return any(_holds_map_or_variant(field.dataType) for field in kind)
-    if isinstance(kind, T.ArrayType):
-        return _holds_map_or_variant(kind.elementType)
-    return isinstance(kind, T.MapType | T.VariantType)
 
 
 def _most_frequent(key: Column, chosen: Column) -> Column:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql.types import MapType, StructType
+from pyspark.sql.types import StructType
 
+from delta_pipelines.column_types import holds_map_or_variant
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.definition import columns as columns_of
 from delta_pipelines.delta.evolution import column_named
@@ -257,9 +258,11 @@ def _check_columns(table: Table, schema: StructType) -> None:
                     dataset=table.name,
                 )
     for key in keys:
-        if isinstance(schema[folded[key.lower()]].dataType, MapType):
+        kind = schema[folded[key.lower()]].dataType
+        if holds_map_or_variant(kind):
             raise DatasetError(
-                f"key {key!r} is a map, which cannot be compared.", dataset=table.name
+                f"key {key!r} is {kind.simpleString()}, and maps and variants cannot be compared.",
+                dataset=table.name,
             )
     if declaration.partition_cols and len(declaration.partition_cols) == len(schema.names):
         raise DatasetError("every column is a partition column; keep one.", dataset=table.name)

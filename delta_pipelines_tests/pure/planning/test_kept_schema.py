@@ -21,9 +21,12 @@ from pyspark.sql.types import (
     StructType,
     TimestampNTZType,
     TimestampType,
+    VariantType,
 )
 
+import delta_pipelines as dp
 from delta_pipelines.column_types import can_widen
+from delta_pipelines.planning.definition import table_definition
 from delta_pipelines.planning.kept_schema import (
     Refused,
     evolved_schema,
@@ -340,3 +343,20 @@ def test_a_column_given_twice_is_refused_also_inside_an_array() -> None:
 def test_a_column_without_a_type_is_refused_with_what_to_cast_it_to() -> None:
     with pytest.raises(Refused, match="cast it to int"):
         evolved_schema(struct(a=INT), struct(a=NullType()))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        MapType(INT, INT),
+        struct(m=MapType(INT, INT)),
+        ArrayType(struct(v=VariantType())),
+    ],
+    ids=str,
+)
+def test_a_key_that_holds_a_map_or_a_variant_is_refused_while_planning(kind: DataType) -> None:
+    pipeline = dp.Pipeline("p", schema="s")
+    pipeline.upsert("t", "SELECT 1 AS k", keys=["K"])
+    (table,) = pipeline.graph().tables
+    with pytest.raises(dp.DatasetError, match="maps and variants cannot be compared"):
+        table_definition(table, None, struct(k=kind), is_full_refresh=False, pipeline="p")
