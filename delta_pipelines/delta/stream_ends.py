@@ -11,8 +11,14 @@ from math import inf
 
 from pyspark.sql import DataFrame, SparkSession
 
+from delta_pipelines.delta.file_streams import (
+    listed_files,
+    path_of,
+    reads_files,
+    streams_of,
+)
 from delta_pipelines.delta.folders import names_in, read_texts
-from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, entries, items
+from delta_pipelines.delta.jvm import JavaObject, Jvm
 from delta_pipelines.delta.progress import read_progress
 from delta_pipelines.delta.relations import qualified, read_by
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES, is_not_there
@@ -20,7 +26,6 @@ from delta_pipelines.delta.spark_errors import SPARK_FAILURES, is_not_there
 MOST_LOG_BYTES = 8 * 1024 * 1024
 """A longer log of files (some 50,000 of them) is left to Spark, which holds it in the JVM."""
 _COMPACT = ".compact"
-_STREAMS = ("StreamingRelation", "StreamingRelationV2")
 
 
 def are_at_their_end(
@@ -47,7 +52,7 @@ def are_at_their_end(
     if files is None:
         return False
     streams = [node for relation, node in read_by(rows).items() if relation.is_streaming]
-    folders = [node for node in streams if _is_of_files(node)]
+    folders = [node for node in streams if reads_files(node)]
     if len(folders) != len(files) or len(streams) != len(files) + len(tables):
         return False
     return _unread(spark, folders, files, checkpoint) == []
@@ -77,9 +82,9 @@ def stream_folders(rows: DataFrame) -> list[StreamedFolder]:
         [StreamedFolder(number=0, place='file:/landing/*')]
     """
     return [
-        StreamedFolder(number, _place(node.dataSource()))
-        for number, node in enumerate(_streams(rows))
-        if _is_of_files(node)
+        StreamedFolder(number, _place(node))
+        for number, node in enumerate(streams_of(rows))
+        if reads_files(node)
     ]
 
 
@@ -96,7 +101,7 @@ def takes_all_for_new(
         checkpoint: The folder of its checkpoint.
         numbers: Those of the folders.
     """
-    nodes = _streams(rows)
+    nodes = streams_of(rows)
     try:
         progress = read_progress(spark, checkpoint)
         files = progress.files if progress is not None else {}
@@ -111,20 +116,7 @@ def takes_all_for_new(
 
 def _knows_none(spark: SparkSession, node: JavaObject, log: str, batch: int) -> bool:
     logged = _logged(spark, log, batch)
-    return logged is None or logged.isdisjoint(_listed(spark, node))
-
-
-def _streams(rows: DataFrame) -> list[JavaObject]:
-    """The streams that a query reads, each at the number by which its checkpoint knows it.
-
-    Source of the rule: Spark's `MicroBatchExecution` numbers them in the order of the plan, and
-    equal ones once; inputs that are declared are some of them.
-    """
-    found: list[JavaObject] = []
-    for leaf in items(rows._jdf.queryExecution().analyzed().collectLeaves()):
-        if class_name(leaf) in _STREAMS and leaf not in found:
-            found.append(leaf)
-    return found
+    return logged is None or logged.isdisjoint(listed_files(spark, node))
 
 
 def left_out_files(
@@ -150,7 +142,7 @@ def left_out_files(
 def _left_out(spark: SparkSession, rows: DataFrame, checkpoint: str, before_ms: float) -> list[str]:
     progress = read_progress(spark, checkpoint)
     files = progress.files if progress is not None else {}
-    folders = [node for node in _streams(rows) if _is_of_files(node)]
+    folders = [node for node in streams_of(rows) if reads_files(node)]
     if not files or len(folders) != len(files):
         return []
     unread = _unread(spark, folders, files, checkpoint) or []
@@ -168,7 +160,7 @@ def _unread(
             return None
         seen |= logged
     try:
-        listed = [path for node in folders for path in _listed(spark, node)]
+        listed = [path for node in folders for path in listed_files(spark, node)]
     except SPARK_FAILURES:
         return None  # Spark says what is wrong with the folder.
     return [path for path in listed if path not in seen]
@@ -187,23 +179,12 @@ def _modified_ms(spark: SparkSession, path: str) -> float:
         raise
 
 
-def _place(source: JavaObject) -> str:
-    path = _option(source, "path")
+def _place(node: JavaObject) -> str:
+    path = path_of(node)
     try:
-        return qualified(source, path)
+        return qualified(node.dataSource(), path)
     except SPARK_FAILURES:
         return path  # Spark says what is wrong with it when the stream starts.
-
-
-def _option(source: JavaObject, name: str) -> str:
-    """An option of a source; however its name is written."""
-    given = entries(source.options())
-    return next((str(v).strip() for key, v in given.items() if key.lower() == name.lower()), "")
-
-
-def _is_of_files(node: JavaObject) -> bool:
-    is_stream = class_name(node) == "StreamingRelation"
-    return is_stream and str(node.sourceName()).startswith("FileSource[")
 
 
 def _logged(spark: SparkSession, folder: str, batch: int) -> set[str] | None:
@@ -223,18 +204,3 @@ def _logged(spark: SparkSession, folder: str, batch: int) -> set[str] | None:
         return None
     lines = [line for text in texts for line in text.splitlines()[1:]]
     return {str(json.loads(line)["path"]) for line in lines}
-
-
-def _listed(spark: SparkSession, node: JavaObject) -> list[str]:
-    """The files that a source would find now, as it lists them (Spark's `FileStreamSource`)."""
-    jvm = Jvm(spark)
-    options = node.dataSource().options()
-    path = jvm.root.org.apache.hadoop.fs.Path(_option(node.dataSource(), "path"))
-    system = path.getFileSystem(jvm.session.sessionState().newHadoopConf())
-    hadoop = jvm.root.org.apache.spark.deploy.SparkHadoopUtil.get()
-    roots = hadoop.globPathIfNecessary(system, system.makeQualified(path))
-    index_class = jvm.root.org.apache.spark.sql.execution.datasources.InMemoryFileIndex
-    no_cache = getattr(index_class, "$lessinit$greater$default$5")()
-    no_partitions = jvm.some(jvm.root.org.apache.spark.sql.types.StructType())
-    index = index_class(jvm.session, roots, options, no_partitions, no_cache, jvm.none, jvm.none)
-    return jvm.texts(index.inputFiles())

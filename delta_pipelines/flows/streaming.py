@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.file_streams import each_file_once
 from delta_pipelines.delta.loading import load_table, read_pinned
 from delta_pipelines.delta.sessions import active
-from delta_pipelines.delta.spark_errors import is_not_there
+from delta_pipelines.delta.spark_errors import explained, is_not_there
 from delta_pipelines.delta.stream_ends import are_at_their_end, left_out_files
 from delta_pipelines.delta.streams import (
     StreamFailure,
@@ -236,8 +237,10 @@ class StreamRun:
                 return
             reached(Step.STREAM, str(self._table.identifier))
             began_ms = time.time() * 1000
+            with explained(self._table.name):
+                started = each_file_once(rows, path, self._table.name)
             query = (
-                rows.writeStream.foreachBatch(batches.take)
+                started.writeStream.foreachBatch(batches.take)
                 .option("checkpointLocation", path)
                 .trigger(availableNow=True)
                 .queryName(f"{self._table.identifier}/{flow.name}")

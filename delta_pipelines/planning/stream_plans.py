@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.file_streams import check_paths
 from delta_pipelines.delta.folders import folders_in
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.stream_ends import are_at_their_end, stream_folders, takes_all_for_new
@@ -127,8 +128,8 @@ class StreamPlans:
             What is notable about them, as sentences.
 
         Raises:
-            DatasetError: A stream cannot append, a source no longer fits its checkpoint, or the
-                table cannot be written in one commit.
+            DatasetError: A stream cannot append or takes its folder for a pattern, a source no
+                longer fits its checkpoint, or the table cannot be written in one commit.
             SchemaChangeError: Rows that streams have read would have to be written again.
         """
         _check_one_commit(table, frames[0].sparkSession)
@@ -136,6 +137,7 @@ class StreamPlans:
         for frame in frames:
             if frame.isStreaming:
                 check_appends(frame)
+                check_paths(frame, table.name)
         flows = self._graph.flows_of(table.identifier)
         has = base.properties if base else {}
         current = checkpoints_of(has) if not is_full_refresh else {}

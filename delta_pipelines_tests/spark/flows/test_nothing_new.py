@@ -246,8 +246,8 @@ def test_files_that_spark_leaves_out_for_their_age_are_told(spark, schema, folde
 def test_a_file_that_goes_right_after_a_stream_ended_is_no_failure(
     spark, schema, folder, monkeypatch
 ):
-    listed = stream_ends._listed
+    listed = stream_ends.listed_files
     gone = (folder / "upload.csv.part").as_uri()
-    monkeypatch.setattr(stream_ends, "_listed", lambda *which: [*listed(*which), gone])
+    monkeypatch.setattr(stream_ends, "listed_files", lambda *which: [*listed(*which), gone])
     result = run_well(reading(schema, str(folder)), spark).results["lines"]
     assert (result.status, result.notes) == ("completed", ())
