@@ -24,6 +24,7 @@ from delta_pipelines.delta.definition import (
 )
 from delta_pipelines.delta.described import described_table
 from delta_pipelines.delta.evolution import Layout, declared_schema, needs_new_files
+from delta_pipelines.delta.partition_values import checked_partitions
 from delta_pipelines.delta.rows import conform
 from delta_pipelines.delta.setting_names import COLUMN_MAPPING_MODE
 from delta_pipelines.delta.spark_errors import explained
@@ -87,8 +88,11 @@ class SeveralCommits:
                 "the table is new: define it before its rows.", dataset=self._dataset
             )
         reached(Step.WRITE, self._dataset)
+        wanted = self._definition or self.base
+        assert wanted is not None
         with explained(self._dataset):
-            self._rows.append(conform(rows, self._schema(), self._dataset))
+            fitted = conform(rows, self._schema(), self._dataset)
+            self._rows.append(checked_partitions(fitted, wanted.partition_columns))
 
     @property
     def entry(self) -> None:

@@ -21,6 +21,7 @@ from delta_pipelines.delta.marks import last_mark
 from delta_pipelines.delta.merge_commit import MergeCommit
 from delta_pipelines.delta.merge_plan import MergePlan, literal
 from delta_pipelines.delta.own_columns import FILE, ROW
+from delta_pipelines.delta.partition_values import checked_partitions
 from delta_pipelines.delta.snapshots import known_size
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.target_files import MOST_ON_DRIVER, Files, TargetFiles
@@ -208,6 +209,7 @@ class MergeTransaction:
         Returns:
             How many rows are in the new data files; None where no statistics are written.
         """
+        rows = checked_partitions(rows, self._plan.target.partition_columns)
         written = self._txn.writeFiles(rows._jdf)
         actions = items(written)
         self._actions += actions

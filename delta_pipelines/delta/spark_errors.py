@@ -74,6 +74,8 @@ _WRAPPERS = re.compile(
     r"TASK_WRITE_FAILED|FAILED_EXECUTE_UDF|Job aborted|Task failed|^Exception thrown in"
 )
 _TRACE = re.compile(r"(?:at [\w.$]+\(|== SQL|JVM stacktrace)")
+RAISED = "delta_pipelines: "
+"""How a message begins that a query of this package raises; it is a sentence for users."""
 _EXIT_SECONDS = 1.0
 _LONGEST = 2000
 """Characters of a message: some list whole schemas."""
@@ -115,7 +117,8 @@ def explain(exc: BaseException, dataset: str) -> DatasetError:
     condition, sentence = _tell(exc, causes)
     transient = _retry_helps(condition, causes)
     hint = " Running it again can help." if transient else ""
-    label = f"[{condition}] " if condition else ""
+    label = f"[{condition}] " if condition and not sentence.startswith(RAISED) else ""
+    sentence = sentence.removeprefix(RAISED)
     kind = SchemaChangeError if condition in _SCHEMA_CONDITIONS else DatasetError
     text = Redaction().text(f"{label}{sentence}{hint}")
     error = kind(text, dataset=dataset, transient=transient)

@@ -21,6 +21,7 @@ from delta_pipelines.delta.metadata import (
     is_unchanged,
     wanted_metadata,
 )
+from delta_pipelines.delta.partition_values import checked_partitions
 from delta_pipelines.delta.snapshots import CLUSTERING, OpenLog, cluster_columns, stored_schema
 from delta_pipelines.identifiers import quoted
 
@@ -154,7 +155,8 @@ class Staging:
 
     def write(self, rows: DataFrame) -> None:
         """Write data files; no reader sees them before the commit."""
-        added = self._txn.writeFiles(rows._jdf)
+        partitions = items(self._txn.metadata().partitionColumns())
+        added = self._txn.writeFiles(checked_partitions(rows, partitions)._jdf)
         self._add(added)
         self.metrics["numFiles"] += added.size()
         for name in ("numOutputRows", "numOutputBytes"):

@@ -19,6 +19,7 @@ from delta_pipelines.delta.checkpoint import checkpointed
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import read_pinned
+from delta_pipelines.delta.partition_values import checked_partitions
 from delta_pipelines.delta.rows import conform
 from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.delta.setting_names import AUTO_MERGE
@@ -94,7 +95,8 @@ class UpsertRun:
             decision: Create, wipe or alter.
 
         Raises:
-            DatasetError: NULL or ambiguous keys, with samples; nothing is written.
+            DatasetError: NULL or ambiguous keys, with samples, or a partition value that Delta
+                cannot keep; nothing is written.
             ExpectationError: Rows break an expectation that fails the refresh.
         """
         rows = conform(rows, self._definition.schema, self._table.name)
@@ -103,7 +105,9 @@ class UpsertRun:
             expectations = watch.results(self._table.name)
             self._metadata = {**self._metadata, **told(expectations)}
             self._check_keys(source)
-            newest = newest_per_key(source, self._keys, self._sequence_column)
+            newest = self._with_kept_partitions(
+                newest_per_key(source, self._keys, self._sequence_column)
+            )
             if decision.create or decision.wipe:
                 outcome = self._replace(newest, transaction)
             elif decision.alter:
@@ -125,12 +129,17 @@ class UpsertRun:
         return rows.withColumns(marks)
 
     def _check_keys(self, source: "DataFrame") -> None:
-        problems = key_problems(
-            source, self._keys, self._sequence_column, self._definition.partition_columns
-        )
+        problems = key_problems(source, self._keys, self._sequence_column)
         if problems:
             told = str(problems).replace(_SEQUENCE, str(self._upsert.sequence_by))
             raise DatasetError(told, dataset=self._table.name)
+
+    def _with_kept_partitions(self, newest: "DataFrame") -> "DataFrame":
+        """Check partition values: those of keys, and the others of rows that are not deleted."""
+        partitions = set(self._definition.partition_columns)
+        keys = {name for name in partitions if name.lower() in map(str.lower, self._keys)}
+        checked = checked_partitions(newest, keys)
+        return checked_partitions(checked, partitions - keys, unless=F.col(_DELETE))
 
     def _replace(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
         transaction.define(self._definition)

@@ -13,8 +13,6 @@ from delta_pipelines.identifiers import quoted
 SAMPLES = 5
 """How many keys an error shows."""
 
-_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-
 Key = tuple[object, ...]
 
 _NTH, _SEQUENCE, _CONTENT, _ROWS, _LATEST = (
@@ -30,12 +28,11 @@ class KeyProblems:
         keys: The key columns.
         sequence_by: The column that orders rows of one key, if any.
         rows: How many rows the source has.
-        null_keys: How many rows have a NULL in some key column, or what becomes one.
+        null_keys: How many rows have a NULL in some key column.
         duplicate_keys: How many keys without a NULL are ambiguous. Without `sequence_by`: keys of
             several rows. With it: keys whose greatest sequence has rows that differ.
         null_samples: Up to five keys with a NULL.
         duplicate_samples: Up to five ambiguous keys, the most frequent ones.
-        partitioned: True when a key column is a partition column, which keeps not every value.
     """
 
     keys: tuple[str, ...]
@@ -45,7 +42,6 @@ class KeyProblems:
     duplicate_keys: int = 0
     null_samples: tuple[Key, ...] = ()
     duplicate_samples: tuple[Key, ...] = ()
-    partitioned: bool = False
 
     def __bool__(self) -> bool:
         """True when there is a problem."""
@@ -59,9 +55,6 @@ class KeyProblems:
                 f"{_count(self.null_keys, 'row')} of {self.rows:,} "
                 f"{_has(self.null_keys)} NULL in a key column, for example "
                 f"{render_keys(self.keys, self.null_samples)}; filter them out or fill the key."
-                + " A partition column keeps no empty text, no bytes that are not UTF-8, and one "
-                "of the two hours that the clock shows alike when it is put back: here they count "
-                "as NULL." * self.partitioned
             )
         if self.duplicate_keys:
             what = (
@@ -105,12 +98,7 @@ def newest_per_key(source: DataFrame, keys: Sequence[str], sequence_by: str | No
     return numbered.where(F.col(_NTH) == 1).drop(_NTH)
 
 
-def key_problems(
-    source: DataFrame,
-    keys: Sequence[str],
-    sequence_by: str | None,
-    partition_columns: Sequence[str] = (),
-) -> KeyProblems:
+def key_problems(source: DataFrame, keys: Sequence[str], sequence_by: str | None) -> KeyProblems:
     """Count NULL and ambiguous keys in one Spark job.
 
     Args:
@@ -118,20 +106,13 @@ def key_problems(
         keys: Names of top-level columns; any characters and any type that can be grouped by.
         sequence_by: Name of the top-level column whose greatest value wins. Rows that are equal
             in every column are no problem then; without it any second row of a key is one.
-        partition_columns: Of the target. In these Delta keeps text, so that a key which another
-            one is read back for, or NULL, never matches again: an empty text, empty bytes, the
-            name of Hive's default partition, bytes that are not UTF-8, and a TIMESTAMP whose local
-            time in the session's zone is that of an other one too.
 
     Example:
         >>> rows = spark.createDataFrame([("LHR", 1), ("LHR", 2), (None, 3)], "icao string, n int")
         >>> str(key_problems(rows, ["icao"], None))[:54]
         "1 row of 3 has NULL in a key column, for example icao="
     """
-    partitioned = {name.lower() for name in partition_columns}
-    columns = [
-        _as_kept(source.schema[key]) if key.lower() in partitioned else _column(key) for key in keys
-    ]
+    columns = [_column(key) for key in keys]
     grouping = [column.alias(f"__dp_key_{index}") for index, column in enumerate(columns)]
     names = [f"__dp_key_{index}" for index in range(len(keys))]
     per_key = (
@@ -157,7 +138,6 @@ def key_problems(
         duplicate_keys=row["duplicate_keys"],
         null_samples=_samples(row["null_samples"]),
         duplicate_samples=_samples(row["duplicate_samples"]),
-        partitioned=any(key.lower() in partitioned for key in keys),
     )
 
 
@@ -173,21 +153,6 @@ def render_keys(keys: Sequence[str], samples: Sequence[Key]) -> str:
         pairs = [f"{key}={_render(value)}" for key, value in zip(keys, sample, strict=True)]
         shown.append(pairs[0] if len(pairs) == 1 else f"({', '.join(pairs)})")
     return ", ".join(shown)
-
-
-def _as_kept(field: T.StructField) -> Column:
-    """A key as a partition's folder keeps it."""
-    column = _column(field.name)
-    match field.dataType:
-        case T.StringType() | T.CharType() | T.VarcharType():
-            return F.when(~column.isin("", _DEFAULT_PARTITION), column)
-        case T.BinaryType():
-            text = F.is_valid_utf8(column.cast("string"))
-            return F.when((F.length(column) > 0) & text, column)
-        case T.TimestampType():
-            return F.when(column == column.cast("string").cast("timestamp"), column)
-        case _:
-            return column
 
 
 def _per_key(source: DataFrame, grouping: list[Column], names: list[str]) -> DataFrame:

@@ -187,24 +187,6 @@ def test_a_protection_that_left_the_declaration_protects_no_more(spark, schema, 
 
 
 @pytest.mark.parametrize(
-    "key", ["''", "X''", "'__HIVE_DEFAULT_PARTITION__'", "NULL"], ids=lambda key: key.strip("'_")
-)
-def test_a_key_that_a_partition_cannot_keep_is_refused(spark, schema, key):
-    pipeline = scratch(schema)
-    kind = "X'00'" if key.startswith("X") else "'b'"
-    query = f"SELECT * FROM VALUES (1, {key}), (2, {kind}) AS v(id, g)"
-    pipeline.upsert("t", query, keys=["id", "g"], partition_cols=["g"])
-    told = str(failure(run_one(pipeline, spark)))
-    assert "1 row of 2 has NULL in a key column" in told
-    assert "A partition column keeps no empty text" in told
-    unpartitioned = scratch(schema)
-    unpartitioned.upsert("u", query, keys=["id", "g"])
-    if key != "NULL":
-        run_well(unpartitioned, spark)
-        assert spark.table(f"{schema}.u").where("g IS NOT NULL").count() == 2
-
-
-@pytest.mark.parametrize(
     ("sequence", "column"), [("q", "1 AS q"), ("st.q", "named_struct('q', 1) AS st")]
 )
 def test_a_sequence_may_come_with_the_column_that_it_names(spark, schema, sequence, column):

@@ -1,7 +1,6 @@
 """Keys of an upsert's source: NULLs, duplicates and the newest row."""
 
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -114,34 +113,3 @@ def test_counting_takes_one_job(spark: SparkSession):
     executions = context.statusTracker().getJobIdsForGroup("keys")
     # Adaptive execution runs every shuffle as a job of its own; one pass has two shuffles.
     assert 0 < len(executions) <= 3
-
-
-@pytest.mark.parametrize(
-    ("kind", "kept", "lost"),
-    [
-        ("timestamp", "'2026-10-25 00:00:00Z'", "'2026-10-25 01:00:00Z'"),
-        ("timestamp", "'2026-06-25 01:00:00.123456Z'", None),
-        ("timestamp", "'0900-06-25 01:00:00Z'", None),
-        ("timestamp_ntz", "'2026-10-25 02:00:00'", None),
-        ("binary", "X'C3A9'", "X'FF'"),
-        ("string", "' '", "''"),
-        ("double", "0.1", None),
-    ],
-)
-def test_keys_that_a_partition_column_does_not_keep_are_problems(
-    spark: SparkSession, tmp_path: Path, kind: str, kept: str, lost: str | None
-):
-    session = spark.newSession()
-    session.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
-    given = [kept] if lost is None else [kept, lost]
-    source = session.sql(
-        " UNION ALL ".join(f"SELECT CAST({value} AS {kind}) k, 1 v" for value in given)
-    )
-    problems = key_problems(source, ["k"], None, ["k"])
-    assert (problems.null_keys, problems.duplicate_keys) == (len(given) - 1, 0)
-    assert ("A partition column keeps no empty text" in str(problems)) == (len(given) > 1)
-    assert not key_problems(source, ["k"], None)
-    path = str(tmp_path / "t")
-    source.write.format("delta").partitionBy("k").save(path)
-    back = session.read.format("delta").load(path).select("k")
-    assert source.select("k").exceptAll(back).count() == len(given) - 1
