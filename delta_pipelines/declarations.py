@@ -159,6 +159,7 @@ class Declaration:
         target: Streaming table that an append flow fills, else None.
         schema_drift: Which changes of its columns a table takes.
         expectations: What its query's rows are to be like, in the order of the text.
+        deterministic: True when Python that runs on its rows gives equal results for equal rows.
         location: Where it was declared.
     """
 
@@ -179,4 +180,5 @@ class Declaration:
     target: str | None = None
     schema_drift: SchemaDrift = "evolve"
     expectations: tuple[Expectation, ...] = ()
+    deterministic: bool = False
     location: SourceLocation | None = None

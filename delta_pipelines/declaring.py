@@ -109,7 +109,8 @@ class DeclaresDatasets(DeclaresExpectations):
 
         Args:
             name: Dataset name.
-            **options: See `TableOptions`; `inputs` and `spark_conf` belong to the flows.
+            **options: See `TableOptions`; `inputs`, `spark_conf` and `deterministic` belong to the
+                flows.
 
         Example:
             >>> import delta_pipelines as dp

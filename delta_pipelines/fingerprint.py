@@ -1,19 +1,19 @@
-"""A hash of a dataset's definition: it changes when the rows it would compute may change."""
+"""A hash of what a dataset's declaration says about its rows, schema and layout."""
 
 import hashlib
 import json
 from dataclasses import astuple
 
-from delta_pipelines.declarations import Batch, Declaration, Input, Query
-from delta_pipelines.reached_code import reached_code
+from delta_pipelines.declarations import Batch, Declaration, Input
 from delta_pipelines.redaction import is_sensitive
 
 
 def definition_hash(declaration: Declaration) -> str:
-    """Hash everything in a declaration that decides rows, schema or layout.
+    """Hash what a declaration says that decides rows, schema or layout.
 
-    Owners, tags, groups and the drift policy are left out: they decide no rows in the table. A
-    function counts with all of the user's own code that it reaches (see `reached_code`).
+    The body of a dataset's function is left out: what it asks for stands in the plan that Spark
+    makes of it each time. So are owners, tags, groups, the drift policy and `deterministic`: they
+    decide no rows in the table.
 
     Args:
         declaration: The dataset.
@@ -24,7 +24,7 @@ def definition_hash(declaration: Declaration) -> str:
     upsert = declaration.upsert
     parts = {
         "kind": declaration.kind,
-        "query": _query_text(declaration.query),
+        "query": declaration.query.sql if declaration.query else None,
         "inputs": {key: _input_text(bound) for key, bound in declaration.inputs.items()},
         "layout": [declaration.partition_cols, declaration.cluster_by],
         "properties": dict(declaration.table_properties),
@@ -42,9 +42,3 @@ def _input_text(bound: str | Input) -> str:
     if isinstance(bound, str):
         return bound
     return bound.name if isinstance(bound, Batch) else repr(bound)
-
-
-def _query_text(query: Query | None) -> str | None:
-    if query is None:
-        return None
-    return query.sql if query.function is None else reached_code(query.function).text

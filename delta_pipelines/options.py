@@ -27,6 +27,10 @@ class InputOption(TypedDict, total=False):
 
     inputs: Mapping[str, str | Input] | None
     """Parameter (or name in the SQL text) -> dataset, where the names differ."""
+    deterministic: bool | None
+    """True: Python that runs on the rows (a UDF, `mapInPandas`, a table function) gives equal
+    results for equal rows, so that a refresh may be skipped; without it such a dataset is refreshed
+    each time. Of a temporary view it counts for what the view itself runs."""
 
 
 class FlowOptions(InputOption, total=False):
@@ -80,7 +84,7 @@ _ALLOWED: Mapping[Kind, frozenset[str]] = {
     "temporary_view": InputOption.__required_keys__ | InputOption.__optional_keys__,
     "source": frozenset({"comment", "group", "owners", "tags"}),
 }
-OF_QUERIES = frozenset({"inputs", "spark_conf"})
+OF_QUERIES = frozenset({"deterministic", "inputs", "spark_conf"})
 """What a table without a query of its own leaves to its append flows."""
 
 
@@ -133,6 +137,7 @@ def checked_declaration(
             upsert=upsert,
             target=check_text(target, "target"),
             schema_drift=check_schema_drift(options.get("schema_drift")),
+            deterministic=check_flag(options.get("deterministic"), "deterministic"),
             location=location,
         )
 
@@ -214,6 +219,13 @@ def check_count(value: object, what: str) -> int:
             f"{what} must be a whole number, 1 or more, not {_described(value)}."
         )
     return int(value)
+
+
+def check_flag(value: object, what: str) -> bool:
+    """True or False, which is also meant by None, else a DeclarationError that names `what`."""
+    if value is not None and not isinstance(value, bool):
+        raise DeclarationError(f"{what} must be True or False, not {_described(value)}.")
+    return bool(value)
 
 
 def check_schema_drift(value: object) -> SchemaDrift:

@@ -1,7 +1,9 @@
 """What a dataset reads and is made of, looked up through temporary views."""
 
 import hashlib
+import inspect
 
+from delta_pipelines.declarations import Declaration
 from delta_pipelines.fingerprint import definition_hash
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.identifiers import Identifier, name_problem, parse_identifier
@@ -29,22 +31,37 @@ def upstream_identifiers(graph: Graph, identifier: Identifier) -> tuple[Identifi
 
 
 def code_version(graph: Graph, identifier: Identifier) -> str:
-    """A hash of the definition: the dataset's own, its flows' and its temporary views'.
+    """What Dagster shows as the version of the code: a hint for people, which decides nothing.
+
+    It is known without a JVM, and so made of the declarations and of the text of the functions: the
+    dataset's own, its flows' and its temporary views'. Code that those call is not looked into;
+    whether a run refreshes a dataset is decided by the plan that Spark makes of its query.
 
     Args:
         graph: The pipeline's graph.
         identifier: A table or view.
 
     Returns:
-        16 hexadecimal digits; of a dataset by itself exactly `definition_hash`.
+        16 hexadecimal digits.
     """
-    own = definition_hash(graph[identifier].declaration)
-    inlined = [definition_hash(graph[view].declaration) for view in graph.parts(identifier)[1:]]
+    own = _version(graph[identifier].declaration)
+    inlined = [_version(graph[view].declaration) for view in graph.parts(identifier)[1:]]
     flows = [
-        definition_hash(flow.declaration)
+        _version(flow.declaration)
         for flow in graph.flows_of(identifier)
         if flow.declaration.kind == "append_flow"
     ]
-    if not inlined and not flows:
-        return own
-    return hashlib.sha256(" ".join([own, *sorted(inlined + flows)]).encode()).hexdigest()[:16]
+    return _hash(" ".join([own, *sorted(inlined + flows)]))
+
+
+def _version(declaration: Declaration) -> str:
+    function = declaration.query.function if declaration.query else None
+    try:
+        text = inspect.getsource(inspect.unwrap(function)) if function else ""
+    except (OSError, TypeError, ValueError):
+        text = ""  # made at run time, or an object that can be called
+    return _hash(f"{definition_hash(declaration)} {text}")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -6,17 +6,13 @@ Nothing here starts a Spark job.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.udtf import AnalyzeResult
 
 from delta_pipelines.delta.jvm import (
     JavaObject,
@@ -25,18 +21,17 @@ from delta_pipelines.delta.jvm import (
     entries,
     is_classic,
     items,
-    optional,
     plan_name,
     scala_sequence,
 )
 from delta_pipelines.delta.listing import listing
+from delta_pipelines.delta.plan_expressions import PlanExpressions, exact, shipped
 from delta_pipelines.delta.plan_text import is_cut, normalised
-from delta_pipelines.delta.query_plans import Query, files_relation, query_of, tree_pattern
+from delta_pipelines.delta.query_plans import Query, files_relation, nodes, query_of, tree_pattern
 from delta_pipelines.delta.query_session import noted_rows
 from delta_pipelines.delta.relations import Relation, leaf_relation
 from delta_pipelines.delta.sessions import active, settings
 
-_CATALYST = "org.apache.spark.sql.catalyst"
 _MAX_TEXT = 2**31 - 1 - 15  # the longest array of the JVM, as Spark counts it
 _LIMITS = ("spark.sql.debug.maxToStringFields", "spark.sql.maxPlanStringLength")
 _MAX_ROWS = 10_000
@@ -53,12 +48,16 @@ _TIME_AS_TEXT = re.compile(
     re.IGNORECASE,
 )
 _FOREIGN_CODE = re.compile(r"\b(HiveSimpleUDF|HiveGenericUDF|HiveGenericUDTF|HiveUDAFFunction)#")
-_CALLS = ("PYTHON_UDF", "GENERATOR", "AGGREGATE_EXPRESSION")
-_PATTERNS = (*_CALLS, "CURRENT_LIKE", "SCALA_UDF", "IN")
-_PYTHON = ("PythonUDF", "PythonUDAF", "PythonUDTF")
-_FOREIGN_AGGREGATES = (
-    *("ScalaAggregator", "ScalaUDAF", "V2Aggregator", "HiveUDAFFunction"),
-    *("SimpleTypedAggregateExpression", "ComplexTypedAggregateExpression"),
+_PATTERNS = (
+    *("LITERAL", "PYTHON_UDF", "GENERATOR", "AGGREGATE_EXPRESSION"),
+    *("CURRENT_LIKE", "SCALA_UDF"),
+)
+"""A plan without any of these needs no look at its expressions."""
+_FOREIGN_KINDS = frozenset(
+    {
+        *("ScalaUDF", "ScalaAggregator", "ScalaUDAF", "V2Aggregator", "HiveUDAFFunction"),
+        *("SimpleTypedAggregateExpression", "ComplexTypedAggregateExpression"),
+    }
 )
 _FOREIGN = "it calls a function of the JVM, whose code cannot be told"
 CACHED = "it reads rows that the session has cached, of a version that nobody knows"
@@ -73,63 +72,48 @@ class AnalysedPlan:
         digest: Hash of the plan's text, of what its leaves are, and of the columns it gives.
         tables: The Delta tables that it reads, each at a version, through all views.
         files: Root paths of other files -> hash of their listing.
-        functions: Python functions that run on its rows, by name; None for one that cannot be read.
+        functions: Python functions that run on its rows and are declared deterministic -> hash of
+            what Spark sends to its Python workers.
         without_version: What it depends on and that has no version, each as the end of a sentence.
     """
 
     digest: str
     tables: tuple[Relation, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
-    functions: tuple[tuple[str, object], ...] = ()
+    functions: Mapping[str, str] = field(default_factory=dict)
     without_version: tuple[str, ...] = ()
 
 
-def expression_mark(spark: SparkSession) -> int:
-    """The least id that an expression gets which is analysed from now on.
-
-    Args:
-        spark: A classic session.
-    """
-    counter = _counters.get(spark.sparkContext)
-    if counter is None:
-        named = f"{_CATALYST}.expressions.NamedExpression$"
-        counter = _counters[spark.sparkContext] = Jvm(spark).private_field(named, "curId")
-    return int(counter.get(None))
-
-
-_counters: WeakKeyDictionary[SparkContext, JavaObject] = WeakKeyDictionary()
-"""The field from which Spark's `newExprId` gives the ids of expressions: read in one call, where an
-id of our own would take three."""
-
-
 def analysed_plan(
-    session: SparkSession, frame: DataFrame, mark: int, end: int | None = None
+    session: SparkSession,
+    frame: DataFrame,
+    *,
+    deterministic: bool = False,
+    deterministic_views: Collection[str] = (),
 ) -> AnalysedPlan:
     """Read an analysed plan; nothing is run.
 
     Args:
         session: A classic session of the caller's own; texts are made by its settings. Rows from
             Python are told when it is the `query_session` that they were made in.
-        frame: A DataFrame.
-        mark: From `expression_mark`, before the query was analysed: a `#12` in a text of the
-            user's is told from the id of an expression by it.
-        end: The same, after the query was analysed; None for now.
+        frame: A DataFrame, analysed after `number_from_high`.
+        deterministic: True when whatever Python runs on its rows is declared deterministic.
+        deterministic_views: Aliases in the query; what runs below one of them is so too.
 
     Example:
-        >>> mark = expression_mark(spark)
-        >>> analysed_plan(spark, spark.sql("SELECT rand() AS n"), mark).without_version
+        >>> analysed_plan(spark, spark.sql("SELECT rand() AS n")).without_version
         ('it calls rand()',)
     """
     with active(session):
         query = query_of(frame)
-        ids = range(mark, expression_mark(session) if end is None else end)
-        reader = _Reader(session, query, ids)
+        declared = True if deterministic else frozenset(deterministic_views)
+        reader = _Reader(session, query, declared)
         told = reader.read()
         if reader.met_cut_text:
             # Such a plan would be told by its first part alone. Most are not cut, and to give a
             # session other settings and back is ten calls of the JVM.
             with settings(session, dict.fromkeys(_LIMITS, str(_MAX_TEXT))):
-                told = _Reader(session, query, ids).read()
+                told = _Reader(session, query, declared).read()
         if not (told.tables or told.files) or not _reads_cached_rows(session, query.execution):
             return told
         return replace(told, without_version=(*told.without_version, CACHED))
@@ -186,16 +170,19 @@ def _any_of(view: JavaObject, names: tuple[str, ...]) -> JavaObject:
 
 
 class _Reader:
-    def __init__(self, session: SparkSession, query: Query, ids: range) -> None:
+    def __init__(
+        self, session: SparkSession, query: Query, declared: bool | frozenset[str]
+    ) -> None:
         self._session = session
         self._jvm = jvm = Jvm(session)
         self._query = query
         self._plan = query.plan
-        self._ids = ids
+        self._declared = declared
         self._view = jvm.spark._jvm
         self._told: list[str] = []
         self._tables: dict[Relation, None] = {}
         self._files: dict[str, str] = {}
+        self._functions: dict[str, str] = {}
         self._without: dict[str, None] = {}
 
     @property
@@ -204,23 +191,22 @@ class _Reader:
         return any(map(is_cut, self._told))
 
     def read(self) -> AnalysedPlan:
-        text = normalised(self._plan.treeString(True, False, _MAX_TEXT, False, False), self._ids)
-        self._told += [text, self._plan.schema().catalogString()]
+        text = normalised(self._plan.treeString(True, False, _MAX_TEXT, False, False))
+        self._told += [text, normalised(self._plan.schema().catalogString())]
         subqueries = items(self._plan.subqueriesAll()) if self._query.has_subqueries else []
         plans = [self._plan, *subqueries]
         for plan in plans:
             for leaf in items(plan.collectLeaves()):
                 self._leaf(leaf)
-        # A plan without any of these, and so most plans, is asked once instead of for each.
-        special = [plan for plan in plans if self._contains_any(plan, _PATTERNS)]
-        self._expressions(text, is_special=any(plan is self._plan for plan in special))
-        self._told += self._lists(special)
-        functions = tuple(self._functions(special))
+        self._text(text)
+        for plan in plans:
+            if plan.containsAnyPattern(_any_of(self._view, _PATTERNS)):
+                self._expressions(plan, text)
         return AnalysedPlan(
             digest=hashlib.sha256("\n".join(self._told).encode()).hexdigest()[:16],
             tables=tuple(self._tables),
             files=self._files,
-            functions=functions,
+            functions=self._functions,
             without_version=tuple(self._without),
         )
 
@@ -262,8 +248,15 @@ class _Reader:
             return
         if rows.nonEmpty():
             # Typed and quoted, as no other text of them is: NULL is not 'null'.
-            self._told.append(_sql(lambda: leaf.toSQL("t")) or rows.mkString(chr(30)))
+            self._told.append(self._rows(leaf) or rows.mkString(chr(30)))
         self._told.append(leaf.schema().catalogString())
+
+    def _rows(self, leaf: JavaObject) -> str:
+        try:
+            types = str(leaf.schema().catalogString())
+            return exact(self._session, types, lambda: leaf.toSQL("t"))
+        except (Py4JError, PySparkException):
+            return ""  # a value that SQL has no text for
 
     def _listed(self, leaf: JavaObject, relation: Relation) -> bool:
         source = files_relation(leaf)
@@ -278,96 +271,64 @@ class _Reader:
         self._told.append(f"{where} {leaf.schema().catalogString()} {options}")
         return True
 
-    def _expressions(self, text: str, *, is_special: bool) -> None:
+    def _text(self, text: str) -> None:
         if not self._plan.deterministic():
             names = _calls(_NOT_REPEATABLE, text)
             self._without[_called(names, "a function not marked deterministic")] = None
-        if is_special and self._contains(self._plan, "CURRENT_LIKE"):
-            self._without[_called(_calls(_CURRENT, text), "a function of the current time")] = None
         for word in sorted(set(_TIME_AS_TEXT.findall(text))):
             self._without[f"it reads the text {word!r} as a time"] = None
-        calls_scala = is_special and self._contains(self._plan, "SCALA_UDF")
-        if calls_scala or _FOREIGN_CODE.search(text):
+        if _FOREIGN_CODE.search(text):
             self._without[_FOREIGN] = None
         if self._tables and _FILE_METADATA.search(text):
             self._without["it reads _metadata of a Delta table's files"] = None
         if "ScriptTransformation" in text:
             self._without["it runs a script"] = None
 
-    def _contains(self, node: JavaObject, pattern: str) -> bool:
-        return bool(node.containsPattern(tree_pattern(self._view, pattern)))
+    def _expressions(self, plan: JavaObject, text: str) -> None:
+        expressions = PlanExpressions(self._session, plan)
+        self._told.append(expressions.literals())
+        if plan.containsPattern(tree_pattern(self._view, "CURRENT_LIKE")):
+            self._without[_called(_calls(_CURRENT, text), "a function of the current time")] = None
+        if expressions.kinds & _FOREIGN_KINDS:
+            self._without[_FOREIGN] = None
+        functions = expressions.python_functions()
+        if functions:
+            self._python(plan, functions)
 
-    def _contains_any(self, node: JavaObject, patterns: tuple[str, ...]) -> bool:
-        return bool(node.containsAnyPattern(_any_of(self._view, patterns)))
-
-    def _lists(self, plans: list[JavaObject]) -> Iterator[str]:
-        """The lists of `IN`, whose values the plan's text gives without quotes."""
-        waiting = list(plans)
-        while waiting:
-            node = waiting.pop()
-            if self._contains(node, "IN"):
-                for expression in items(node.expressions()):
-                    if self._contains(expression, "IN"):
-                        yield normalised(_sql(expression.sql), self._ids)
-                waiting += items(node.children())
-
-    def _functions(self, plans: list[JavaObject]) -> Iterator[tuple[str, object]]:
-        """The Python functions that run on the rows; notes aggregates of the JVM on the way."""
-        waiting = [(plan, True) for plan in plans]
-        while waiting:
-            node, is_plan = waiting.pop()
-            if not self._contains_any(node, _CALLS):
-                continue
-            if is_plan:
-                waiting += [(expression, False) for expression in items(node.expressions())]
+    def _python(self, plan: JavaObject, functions: list[JavaObject]) -> None:
+        """Functions that Python runs on rows: their result is taken for granted only when asked."""
+        in_views = {function for view in self._views(plan) for function in self._hashed(view)}
+        undeclared = []
+        for function in map(_name_and_hash, functions):
+            name, sent = function
+            if self._declared is not True and function not in in_views:
+                undeclared.append(name)
+            elif sent is None:
+                why = f"its function {name} uses a broadcast variable, or is larger than 1 MiB"
+                self._without[why] = None
             else:
-                kind = plan_name(node)
-                if kind in _PYTHON:
-                    yield str(node.name()), _python_function(node)
-                    if kind == "PythonUDTF":
-                        yield from _prepared(node)
-                if kind == "AggregateExpression":
-                    aggregate = plan_name(node.aggregateFunction())
-                    if aggregate in _FOREIGN_AGGREGATES:
-                        self._without[_FOREIGN] = None
-            waiting += [(child, is_plan) for child in items(node.children())]
+                # Several may have one name, and which of them stands first matters.
+                told = f"{self._functions.get(name, '')} {sent}"
+                self._functions[name] = hashlib.sha256(told.encode()).hexdigest()[:16]
+        if undeclared:
+            names = ", ".join(dict.fromkeys(undeclared))
+            self._without[
+                f"it runs Python on its rows ({names}), whose result may change; declare "
+                "deterministic=True if equal rows always give an equal result"
+            ] = None
+
+    def _views(self, plan: JavaObject) -> Iterator[JavaObject]:
+        if isinstance(self._declared, frozenset) and self._declared:
+            for node in nodes(plan):
+                if plan_name(node) == "SubqueryAlias" and str(node.alias()) in self._declared:
+                    yield node
+
+    def _hashed(self, plan: JavaObject) -> Iterator[tuple[str, str | None]]:
+        return map(_name_and_hash, PlanExpressions(self._session, plan).python_functions())
 
 
-def _sql(told: Callable[[], object]) -> str:
-    """An expression as SQL; empty where it holds what no SQL can say."""
-    try:
-        return str(told())
-    except (Py4JError, PySparkException):
-        return ""
-
-
-def _python_function(expression: JavaObject) -> object:
-    """What Python workers run; None when it cannot be read.
-
-    Of a table function that is its class, which the pickle holds by itself; of others the function
-    is the first part of a tuple.
-    """
-    loaded = _loaded(expression.func().command().unsafeArray())
-    if isinstance(loaded, type):
-        return loaded
-    return loaded[0] if isinstance(loaded, tuple) and loaded else None
-
-
-def _prepared(function: JavaObject) -> Iterator[tuple[str, object]]:
-    """What a table function's own `analyze` prepared for its rows, if more than their columns."""
-    pickled = optional(function.pickledAnalyzeResult())
-    result = None if pickled is None else _loaded(pickled)
-    if pickled is not None and type(result) is not AnalyzeResult:
-        yield f"{function.name()}.analyze", result
-
-
-def _loaded(pickled: Iterable[int]) -> object:
-    """What was pickled for Python workers; None when it cannot be read."""
-    try:
-        loaded: object = CloudPickleSerializer().loads(bytes(pickled))  # type: ignore[no-untyped-call]
-    except Exception:  # noqa: BLE001 - whatever a user's pickle does, its content is unknown
-        return None
-    return loaded
+def _name_and_hash(function: JavaObject) -> tuple[str, str | None]:
+    return str(function.name()), shipped(function)
 
 
 def _calls(pattern: re.Pattern[str], text: str) -> list[str]:

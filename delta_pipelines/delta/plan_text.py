@@ -1,15 +1,19 @@
 """The text of a plan, as Spark gives it: numbers that differ from run to run, and parts left out.
 
-Two runs of an unchanged query over unchanged inputs give the same text, in the same JVM or another:
-expression ids, which Spark counts per JVM, are numbered anew. Pure.
+Two runs of an unchanged query over unchanged inputs give the same text, in the same JVM or another.
+Pure.
 """
 
 import re
 
-_EXPRESSION_ID = re.compile(r"#(\d+)")
-# Other names that Spark numbers per JVM: CTEs, variables of lambdas, columns made for an alias.
-_COUNTED = re.compile(r"\b(CTERelation(?:Def|Ref) |UnionLoop(?:Ref)? |[xyz]_|_gen_alias_)(\d+)\b")
+FIRST_ID = 10**12
+"""Spark's numbers for the parts of a plan begin here (`expression_ids.py`)."""
+_ID = r"1000\d{9}"
+_NUMBER = re.compile(rf"(#|_gen_alias_|(?:CTERelation|UnionLoop)(?:Def|Ref)? )({_ID})(?!\d)")
+_LAMBDA_VARIABLE = re.compile(rf"\blambda ([xyz]_)\d+(?=#{_ID}(?!\d))")
+_TEMPORARY_VIEW = re.compile(r"\b_pyspark_[0-9a-f]{32}\b")
 _PARTITIONS = re.compile(r", splits=Some\(\d+\)")
+_OBSERVED = re.compile(r"^(\W*CollectMetrics .*), \d+$", re.MULTILINE)
 _CUT = re.compile(r"\.\.\. \d+ more (?:fields|characters)|Truncated plan of ")
 
 
@@ -28,27 +32,25 @@ def is_cut(text: str) -> bool:
     return _CUT.search(text) is not None
 
 
-def normalised(text: str, ids: range) -> str:
-    """A plan's text with its expression ids numbered in the order they appear.
+def normalised(text: str) -> str:
+    """A plan's text with the numbers of its parts counted from 0, in the order they appear.
 
     Args:
-        text: `treeString` of the plan.
-        ids: Those that the plan's analysis gave; others stand in texts of the user's.
+        text: `treeString` of the plan. What it says of literals is not changed in a way that
+            matters: they are hashed by themselves.
 
     Example:
-        >>> normalised("Project [a#31, concat(b#30, #7)]", range(20, 40))
+        >>> normalised("Project [a#1000000000031, concat(b#1000000000030, #7)]")
         'Project [a#0, concat(b#1, #7)]'
     """
     numbers: dict[str, int] = {}
-    counted: dict[str, int] = {}
 
     def renumbered(match: re.Match[str]) -> str:
-        if int(match[1]) not in ids:
-            return match[0]
-        return f"#{numbers.setdefault(match[1], len(numbers))}"
+        kind = "part" if match[1].endswith(" ") else "expression"
+        number = numbers.setdefault(f"{kind} {match[2]}", len(numbers))
+        return f"{match[1]}{number}"
 
-    def recounted(match: re.Match[str]) -> str:
-        kind = match[1].replace("Def", "").replace("Ref", "")
-        return f"{match[1]}{counted.setdefault(kind + match[2], len(counted))}"
-
-    return _PARTITIONS.sub("", _COUNTED.sub(recounted, _EXPRESSION_ID.sub(renumbered, text)))
+    text = _LAMBDA_VARIABLE.sub(r"lambda \1", text)
+    text = _NUMBER.sub(renumbered, text)
+    text = _TEMPORARY_VIEW.sub("_pyspark_", text)
+    return _OBSERVED.sub(r"\1", _PARTITIONS.sub("", text))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_pipelines.declarations import Changes, Stream
-from delta_pipelines.delta.analysed import expression_mark
 from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.expression_ids import number_from_high
 from delta_pipelines.delta.loading import load_table, read_pinned
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.streams import read_stream
@@ -123,7 +123,7 @@ class UpdateContext:
         self.plan = plan
         self.force = force
         self.just_planned = just_planned
-        self._analysed: dict[Identifier, tuple[SparkSession, DataFrame, int]] = {}
+        self._analysed: dict[Identifier, tuple[SparkSession, DataFrame, Binder]] = {}
         self._dependencies: dict[Identifier, Dependencies | None] = {}
         self._refreshed: dict[Identifier, DatasetPlan] = {}
         self.run_id = run_id or uuid.uuid4().hex
@@ -134,7 +134,6 @@ class UpdateContext:
         self._tallies: dict[Identifier, StreamTally] = {}
         self._anew: dict[Identifier, DatasetPlan] = {}
         self._leases: dict[Identifier, Lease] = {}
-        self._definitions: dict[tuple[Identifier, str], str] = {}
 
     def leased(self, spark: "SparkSession", planned: DatasetPlan, lease: Lease | None) -> bool:
         """Note that a dataset's lease is held, and say whether another run overtook this one.
@@ -295,8 +294,8 @@ class UpdateContext:
             SchemaChangeError: The query gives other columns than it did in the plan.
         """
         reached(Step.ANALYSE, str(flow.target))
-        classic = not unavailable(session, flow.target)
-        mark = expression_mark(session) if classic else 0
+        if not unavailable(session, flow.target):
+            number_from_high(session)
         binder = Binder(self.plan.graph, session, self.versions.frame, self.versions.stream)
         frame = binder.query(flow)
         planned = self.planned(flow.target).schema
@@ -310,7 +309,7 @@ class UpdateContext:
                     dataset=flow.name,
                 )
         if not frame.isStreaming:
-            self._analysed[flow.target] = (session, with_expressions(flow, frame), mark)
+            self._analysed[flow.target] = (session, with_expressions(flow, frame), binder)
         return frame
 
     def stream_sources(self, spark: "SparkSession", flow: Flow) -> dict[str, StreamSource]:
@@ -342,9 +341,14 @@ class UpdateContext:
     def dependencies(self, flow: Flow) -> Dependencies | None:
         """What a flow's rows depend on, once `rows` analysed them; None when that is unknown."""
         if flow.target in self._analysed:
-            session, frame, mark = self._analysed.pop(flow.target)
+            session, frame, binder = self._analysed.pop(flow.target)
             self._dependencies[flow.target] = trace(
-                session, self.plan.graph, flow, frame, mark=mark, names=self.versions.names.get
+                session,
+                self.plan.graph,
+                flow,
+                frame,
+                markers=binder.markers,
+                names=self.versions.names.get,
             )
         return self._dependencies.get(flow.target)
 
@@ -367,19 +371,12 @@ class UpdateContext:
             "run_id": self.run_id,
             "pipeline": self.plan.pipeline,
             "dataset": str(flow.target),
-            "definition": self._definition(flow),
+            "definition": definition_hash(flow.declaration),
             "inputs": self.plan.redaction.data(inputs),
             "dependencies": (
                 recorded(dependencies, self.plan.redaction).to_dict() if dependencies else None
             ),
         }
-
-    def _definition(self, flow: Flow) -> str:
-        """The hash of a flow's definition, made once: all code that it reaches is read for it."""
-        key = (flow.target, flow.key)
-        if key not in self._definitions:
-            self._definitions[key] = definition_hash(flow.declaration)
-        return self._definitions[key]
 
     def check_lease(self, identifier: Identifier) -> None:
         """Stop before a dataset is written that another run took over; right before each commit.

@@ -5,7 +5,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.analysed import expression_mark
+from delta_pipelines.delta.expression_ids import number_from_high
 from delta_pipelines.delta.relations import Relation, relations
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import unavailable
@@ -32,16 +32,12 @@ class AnalysedFlow:
         session: The session of the flow, with its settings.
         frame: What the query yields.
         inputs: What it reads: declared inputs first, then files and tables from outside.
-        mark: The last expression's number before the query was made, 0 where Spark tells none.
-        end: The first one's after it was made.
         markers: The input that a marker in the query's plan stands for.
     """
 
     session: "SparkSession"
     frame: "DataFrame"
     inputs: tuple[InputVersion, ...]
-    mark: int
-    end: int
     markers: Mapping[str, Identifier]
 
 
@@ -50,8 +46,6 @@ class _Query:
     session: "SparkSession"
     frame: "DataFrame"
     read: list[Relation]
-    mark: int
-    end: int
     markers: Mapping[str, Identifier]
 
 
@@ -102,20 +96,17 @@ class FlowAnalysis:
             for name, i in flow.inputs.items()
         )
         inputs = declared + outside_inputs(query.read)
-        return AnalysedFlow(
-            query.session, query.frame, inputs, query.mark, query.end, query.markers
-        )
+        return AnalysedFlow(query.session, query.frame, inputs, query.markers)
 
     def _query(self, flow: Flow) -> _Query:
         session = flow_session(self._spark, flow)
         binder = Binder(self._graph, session, self._tables.frame, self._tables.stream)
-        numbers = not unavailable(session, flow.target)
-        mark = expression_mark(session) if numbers else 0
+        if not unavailable(session, flow.target):
+            number_from_high(session)
         with active(session), refusing_unwritten_datasets(self._graph, flow):
             frame = binder.query(flow)
             read = relations(frame)
-        end = expression_mark(session) if numbers else 0
-        return _Query(session, frame, read, mark, end, binder.markers)
+        return _Query(session, frame, read, binder.markers)
 
     def _input(self, name: str, identifier: Identifier) -> InputVersion:
         dataset = self._graph[identifier]

@@ -7,7 +7,7 @@ from typing import Any
 
 from delta_pipelines.identifiers import SESSION_CATALOG
 
-FORMAT = 2
+FORMAT = 3
 """Of the recorded value and of how its hashes are made; another one is not comparable, so the
 dataset is refreshed once."""
 
@@ -36,7 +36,9 @@ class Dependencies:
         tables: The tables it reads, through views -> their rows.
         views: The views between it and those tables -> `definition_hash`.
         files: Root paths of other files -> hash of their listing.
-        functions: Python functions that run on its rows -> hash of their code.
+        functions: Python functions that run on its rows -> hash of what Spark ships of them.
+        modules: Hash of the author's code that such functions may use; empty without them.
+        libraries: Hash of the versions of Python and of what is installed; empty without them.
         settings: Settings of the session that can change rows.
         without_version: What else it depends on, each as the end of a sentence: nothing says
             whether that changed.
@@ -49,6 +51,8 @@ class Dependencies:
     views: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
+    modules: str = ""
+    libraries: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     without_version: tuple[str, ...] = ()
 

@@ -320,10 +320,8 @@ class _Planner:
         if kind not in DECIDED or any(self._tables.is_written(i) for i in behind):
             return None
         session, frame = analysed.session, with_expressions(flow, analysed.frame)
-        # Expressions of the declaration that are put on top are numbered only now.
-        end = analysed.end if frame is analysed.frame else None
-        mark, names = analysed.mark, self._name_at
-        now = trace(session, graph, flow, frame, mark=mark, end=end, names=names)
+        markers, names = analysed.markers, self._name_at
+        now = trace(session, graph, flow, frame, markers=markers, names=names)
         if now is None:
             return None
         last = last_write(self._spark, base, self._plan.pipeline)

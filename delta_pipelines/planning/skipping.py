@@ -54,6 +54,10 @@ def judge(
         return Verdict(False, f"version {last.version} does not say what its rows depended on")
     if now.without_version:
         return Verdict(False, "; ".join(now.without_version))
+    if before.without_version:
+        # What it was then cannot be known, so that it may have changed since.
+        said = "; ".join(before.without_version)
+        return Verdict(False, f"its last refresh depended on what has no version ({said})")
     if changes:
         return Verdict(False, f"its definition changed ({'; '.join(changes)})")
     difference = _difference(recognised(before, now), now)
@@ -105,6 +109,10 @@ def _difference(before: Dependencies, now: Dependencies) -> str | None:
         told = changed(what, old, new)
         if told:
             return told
+    if before.modules != now.modules:
+        return "a Python file of yours changed, which its functions may use"
+    if before.libraries != now.libraries:
+        return "Python or an installed library changed, which its functions may use"
     if before.engine != now.engine:
         return f"it was computed by {before.engine} and would be by {now.engine}"
     if before.plan != now.plan:

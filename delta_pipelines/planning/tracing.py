@@ -1,14 +1,14 @@
 """Traces what a dataset's rows depend on, from its analysed query; starts no Spark job."""
 
-import hashlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.analysed import AnalysedPlan, analysed_plan
+from delta_pipelines.author_code import author_code, library_versions
+from delta_pipelines.delta.analysed import analysed_plan
 from delta_pipelines.delta.history import data_version_at, last_data_version, recorded_text
-from delta_pipelines.delta.relations import Relation
+from delta_pipelines.delta.relations import DECLARED_PREFIX, Relation
 from delta_pipelines.delta.sessions import log_trace
 from delta_pipelines.delta.settings import engine, row_settings
 from delta_pipelines.delta.signatures import unavailable
@@ -17,7 +17,6 @@ from delta_pipelines.fingerprint import definition_hash
 from delta_pipelines.graph.graph import Flow, Graph, View
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.dependencies import Dependencies, LastWrite, TableVersion
-from delta_pipelines.reached_code import reached_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,8 +33,7 @@ def trace(
     flow: Flow,
     rows: "DataFrame",
     *,
-    mark: int,
-    end: int | None = None,
+    markers: Mapping[str, Identifier],
     names: Callable[[str], str | None],
 ) -> Dependencies | None:
     """Tell what a dataset's rows depend on.
@@ -45,8 +43,7 @@ def trace(
         graph: The pipeline's graph.
         flow: Its flow.
         rows: The analysed query.
-        mark: From `expression_mark`, before the query was analysed.
-        end: The same, after it was; None for now.
+        markers: Which input each alias in the query stands for (`Binder.markers`).
         names: Gives the name of a known table by its location.
 
     Returns:
@@ -55,7 +52,7 @@ def trace(
     if unavailable(session, flow.target):
         return None
     try:
-        return _traced(session, graph, flow, rows, (mark, end), names)
+        return _traced(session, graph, flow, rows, markers, names)
     except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
         # A refresh that could be done must not fail because it cannot be told to be needless.
         log.warning("%s: cannot tell what its rows depend on", flow.target)
@@ -68,11 +65,21 @@ def _traced(
     graph: Graph,
     flow: Flow,
     rows: "DataFrame",
-    numbers: tuple[int, int | None],
+    markers: Mapping[str, Identifier],
     names: Callable[[str], str | None],
 ) -> Dependencies:
-    plan = analysed_plan(session, rows, *numbers)
-    functions, unseen = _functions(plan)
+    plan = analysed_plan(
+        session,
+        rows,
+        deterministic=flow.declaration.deterministic,
+        deterministic_views=[
+            f"{DECLARED_PREFIX}{number}"
+            for number, identifier in markers.items()
+            if isinstance(view := graph[identifier], View) and view.declaration.deterministic
+        ],
+    )
+    code = author_code() if plan.functions else None
+    changed = [f"{file} changed while this process runs" for file in code.changed] if code else []
     return Dependencies(
         definition=definition_hash(flow.declaration),
         plan=plan.digest,
@@ -83,9 +90,11 @@ def _traced(
             for view in views_between(graph, flow.target)
         },
         files=plan.files,
-        functions=functions,
+        functions=plan.functions,
+        modules=code.digest if code else "",
+        libraries=library_versions() if code else "",
         settings=row_settings(rows.sparkSession),
-        without_version=(*plan.without_version, *unseen),
+        without_version=(*plan.without_version, *changed),
     )
 
 
@@ -170,19 +179,3 @@ def _tables(
         for name, versions in found.items()
         for number, rows in enumerate(sorted(versions, key=lambda v: (v.version, v.table_id)))
     }
-
-
-def _functions(plan: AnalysedPlan) -> tuple[dict[str, str], list[str]]:
-    told: dict[str, str] = {}
-    unseen = []
-    for name, function in plan.functions:
-        if function is None:
-            unseen.append(f"the code of its function {name} cannot be read")
-            continue
-        code = reached_code(function)
-        unseen += [
-            f"its function {name} uses {used}, whose content cannot be told" for used in code.unseen
-        ]
-        text = f"{told.get(name, '')} {code.text}"
-        told[name] = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return told, list(dict.fromkeys(unseen))

@@ -26,7 +26,7 @@ def register(spark, name: str, number: int) -> None:
 )
 def test_the_code_of_a_table_function_counts(spark, schema, sql):
     pipeline = scratch(schema)
-    pipeline.materialized_view("t", sql)
+    pipeline.materialized_view("t", sql, deterministic=True)
     register(spark, "numbers", 0)
     run_well(pipeline, spark)
     register(spark, "numbers", 0)
@@ -61,7 +61,7 @@ def test_what_a_table_function_prepared_from_the_outside_world_counts(spark, sch
 
     spark.udtf.register("prepared", udtf(Reading).asDeterministic())
     pipeline = scratch(schema)
-    pipeline.materialized_view("t", "SELECT * FROM prepared()")
+    pipeline.materialized_view("t", "SELECT * FROM prepared()", deterministic=True)
     for number in (1, 2):
         outside.write_text(str(number))
         run_well(pipeline, spark)

@@ -40,6 +40,10 @@ helper = kept
 double = F.udf(lambda n: n * 2, IntegerType())
 triple = F.udf(lambda n: n * 3, IntegerType())
 NAME = "doubled"
+PYTHON = (
+    "it runs Python on its rows ({}), whose result may change; declare deterministic=True if "
+    "equal rows always give an equal result"
+)
 
 
 class World:
@@ -83,7 +87,7 @@ class World:
         def t(src):
             return helper(src).withColumn("day", F.lit(OUTSIDE["day"]))
 
-        @made.materialized_view
+        @made.materialized_view(deterministic=True)
         def g(spark):
             return spark.range(2).withColumn(NAME, double("id"))
 
@@ -253,7 +257,7 @@ def test_what_has_no_version_is_refreshed_and_says_so(spark, schema):
         "chance": "it calls rand()",
         "today": "it calls current_date()",
         "python": "it reads rows whose origin Spark does not tell (Python, an RDD, a checkpoint)",
-        "unsure": "it calls a function not marked deterministic",
+        "unsure": "it calls a function not marked deterministic; " + PYTHON.format("<lambda>"),
     }
     how = "all rows are computed anew and replaced in one commit"
     for name, why in whys.items():

@@ -1,0 +1,149 @@
+"""A hash of a pickle that is the same in every process; nothing in the pickle is imported or run.
+
+The bytes of a pickle differ from process to process although its content is the same: a set has
+another order, one text stands in it once or twice, and a class gets a random name. So the pickle is
+read as what it is, a list of instructions, into a tree of plain values, and the tree is hashed.
+"""
+
+import hashlib
+import pickletools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+_GETS = frozenset({"GET", "BINGET", "LONG_BINGET"})
+_PUTS = frozenset({"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"})
+_IGNORED = frozenset({"PROTO", "FRAME", "STOP"})
+_CHANGES = frozenset({"APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD"})
+"""Instructions that change the value below their arguments."""
+_SETS = frozenset({"EMPTY_SET", "FROZENSET"})
+_RANDOM_NAME = re.compile(r"[0-9a-f]{32}")
+"""What cloudpickle calls a class that it packs by value (`uuid4().hex`)."""
+_NAMED_AT_RANDOM = frozenset({"_make_skeleton_class", "_make_skeleton_enum", "_make_typevar"})
+
+
+def pickle_digest(pickled: bytes) -> str:
+    """Hash what a pickle holds.
+
+    Args:
+        pickled: A pickle of any protocol. One that cannot be read is hashed as it is.
+
+    Returns:
+        64 hexadecimal digits.
+
+    Example:
+        >>> import pickle
+        >>> one, other = pickle.dumps({"a", "b"}, 4), pickle.dumps({"b", "a"}, 5)
+        >>> pickle_digest(one) == pickle_digest(other)
+        True
+        >>> pickle_digest(one) == pickle_digest(pickle.dumps(["a", "b"]))
+        False
+    """
+    try:
+        return _Hashing().digest(_tree(pickled))
+    except (ValueError, IndexError, KeyError, RecursionError):
+        return hashlib.sha256(pickled).hexdigest()
+
+
+@dataclass(eq=False)
+class _Node:
+    """A value of the pickle: the instruction that makes it, and what it is made of."""
+
+    made_by: str
+    argument: object = None
+    parts: list["_Node"] = field(default_factory=list)
+    changes: list[tuple[str, list["_Node"]]] = field(default_factory=list)
+
+
+def _tree(pickled: bytes) -> _Node:
+    stack: list[_Node] = []
+    marks: list[int] = []
+    memo: dict[int, _Node] = {}
+    whole = _Node("pickle")
+    for opcode, argument, _ in pickletools.genops(pickled):
+        name = opcode.name
+        if name in _PUTS:
+            memo[len(memo) if name == "MEMOIZE" else int(argument or 0)] = stack[-1]
+        elif name in _GETS:
+            stack.append(memo[int(argument or 0)])
+        elif name == "MARK":
+            marks.append(len(stack))
+        elif name == "DUP":
+            stack.append(stack[-1])
+        elif name == "POP" and marks and marks[-1] == len(stack):
+            marks.pop()
+        elif name not in _IGNORED:
+            taken = _taken(opcode, stack, marks)
+            if name in _CHANGES:
+                if pickletools.markobject not in opcode.stack_before:
+                    stack.append(taken.pop(0))
+                stack[-1].changes.append((name, taken))
+            elif opcode.stack_after:
+                stack.append(_Node(name, argument, taken))
+            else:
+                for dropped in taken:
+                    _called_for_effect(dropped, whole).changes.append((name, [dropped]))
+    whole.parts.append(stack[-1])
+    return whole
+
+
+def _called_for_effect(dropped: _Node, whole: _Node) -> _Node:
+    """What a call changes whose result is not used: a function gets its globals so."""
+    if dropped.made_by == "REDUCE" and dropped.parts[1].parts:
+        return dropped.parts[1].parts[0]
+    return whole
+
+
+def _taken(opcode: pickletools.OpcodeInfo, stack: list[_Node], marks: list[int]) -> list[_Node]:
+    """What an instruction takes off the stack: all above a mark, or a number of values."""
+    if pickletools.markobject in opcode.stack_before:
+        at = marks.pop()
+    else:
+        at = len(stack) - len(opcode.stack_before)
+    if at < 0:
+        raise IndexError
+    taken = stack[at:]
+    del stack[at:]
+    return taken
+
+
+class _Hashing:
+    """Hashes nodes, each once: many values stand in a pickle once and are used often."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+        self._open: dict[int, int] = {}
+
+    def digest(self, node: _Node) -> str:
+        key = id(node)
+        if key in self._known:
+            return self._known[key]
+        if key in self._open:
+            # A function that names itself.
+            return f"the value {len(self._open) - self._open[key]} levels above"
+        self._open[key] = len(self._open)
+        told = [node.made_by, repr(node.argument), *self._digests(node)]
+        del self._open[key]
+        self._known[key] = hashlib.sha256("\n".join(told).encode()).hexdigest()
+        return self._known[key]
+
+    def _digests(self, node: _Node) -> Iterable[str]:
+        if node.made_by in _SETS:
+            added = [item for name, items in node.changes if name == "ADDITEMS" for item in items]
+            return sorted(map(self.digest, [*node.parts, *added]))
+        told = list(map(self.digest, _without_random_name(node)))
+        for name, items in node.changes:
+            told += [name, *map(self.digest, items)]
+        return told
+
+
+def _without_random_name(node: _Node) -> list[_Node]:
+    if node.made_by != "REDUCE" or not node.parts[0].parts:
+        return node.parts
+    made, given = node.parts
+    if made.made_by != "STACK_GLOBAL" or made.parts[1].argument not in _NAMED_AT_RANDOM:
+        return node.parts
+    return [
+        made,
+        *(part for part in given.parts if not _RANDOM_NAME.fullmatch(str(part.argument))),
+    ]
