@@ -103,7 +103,8 @@ def _files(root: Path) -> Iterator[Path]:
         if path.suffix in _CODE and path.is_file():
             yield path
         elif path.name not in _NOT_THE_AUTHORS and (path / "__init__.py").is_file():
-            yield from (inner for inner in path.rglob("*") if inner.suffix in _CODE)
+            inner = (file for file in path.rglob("*") if file.suffix in _CODE)
+            yield from filter(Path.is_file, inner)
 
 
 @lru_cache(maxsize=10_000)

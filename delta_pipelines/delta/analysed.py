@@ -57,6 +57,7 @@ _FOREIGN_KINDS = frozenset(
     {
         *("ScalaUDF", "ScalaAggregator", "ScalaUDAF", "V2Aggregator", "HiveUDAFFunction"),
         *("SimpleTypedAggregateExpression", "ComplexTypedAggregateExpression"),
+        "UserDefinedGenerator",
     }
 )
 _FOREIGN = "it calls a function of the JVM, whose code cannot be told"
@@ -221,7 +222,7 @@ class _Reader:
             self._local(leaf, kind)
         elif relation.kind == "delta" and not self._is_change_feed(leaf):
             self._tables[relation] = None
-            self._told.append(leaf.schema().catalogString())
+            self._told.append(f"{leaf.schema().catalogString()} {relation.stored_names}")
         elif relation.kind == "opaque":
             self._opaque(leaf)
         elif not self._listed(leaf, relation):
@@ -246,17 +247,13 @@ class _Reader:
         if rows.size() > _MAX_ROWS:
             self._without["it reads many rows from Python"] = None
             return
+        types = str(leaf.schema().catalogString())
+        self._told.append(types)
         if rows.nonEmpty():
-            # Typed and quoted, as no other text of them is: NULL is not 'null'.
-            self._told.append(self._rows(leaf) or rows.mkString(chr(30)))
-        self._told.append(leaf.schema().catalogString())
-
-    def _rows(self, leaf: JavaObject) -> str:
-        try:
-            types = str(leaf.schema().catalogString())
-            return exact(self._session, types, lambda: leaf.toSQL("t"))
-        except (Py4JError, PySparkException):
-            return ""  # a value that SQL has no text for
+            try:
+                self._told.append(exact(self._session, types, lambda: leaf.toSQL("t")))
+            except (Py4JError, PySparkException):
+                self._without["it reads rows of a type that SQL has no text for"] = None
 
     def _listed(self, leaf: JavaObject, relation: Relation) -> bool:
         source = files_relation(leaf)

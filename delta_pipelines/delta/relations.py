@@ -1,5 +1,6 @@
 """What a query reads, from its analysed plan."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -29,6 +30,7 @@ _V2 = (
     "StreamingRelationV2",
     "StreamingDataSourceV2Relation",
 )
+_STORED_NAME = re.compile(r'"delta\.columnMapping\.physicalName":"((?:[^"\\]|\\.)*)"')
 _SKIPPED = ("CTERelationRef", "UnionLoopRef")
 
 
@@ -46,6 +48,8 @@ class Relation:
         version: The Delta version that is read now, None for a stream.
         table_id: Delta's id of the table, None for a stream.
         is_streaming: True for a stream.
+        stored_names: Of a Delta table with column mapping, the names that its files give to its
+            columns: after a column was renamed or dropped one name may stand for other rows.
     """
 
     kind: RelationKind
@@ -54,6 +58,7 @@ class Relation:
     version: int | None = None
     table_id: str | None = None
     is_streaming: bool = False
+    stored_names: tuple[str, ...] = ()
 
 
 def relations(frame: DataFrame) -> list[Relation]:
@@ -152,6 +157,7 @@ def _logical_relation(plan: JavaObject) -> Relation:
             int(index.version()),
             str(index.metadata().id()),
             is_streaming=bool(plan.isStreaming()),
+            stored_names=_stored_names(index.metadata()),
         )
     files = files_relation(plan)
     if files is None:
@@ -160,6 +166,10 @@ def _logical_relation(plan: JavaObject) -> Relation:
     return Relation(
         "table" if name else "files", name, paths, is_streaming=bool(plan.isStreaming())
     )
+
+
+def _stored_names(metadata: JavaObject) -> tuple[str, ...]:
+    return tuple(_STORED_NAME.findall(str(metadata.schemaString())))
 
 
 def _stream(plan: JavaObject) -> Relation:
@@ -199,6 +209,7 @@ def _v2_relation(plan: JavaObject) -> Relation:
             None if streaming else int(table.initialSnapshot().version()),
             None if streaming else str(table.initialSnapshot().metadata().id()),
             is_streaming=streaming,
+            stored_names=() if streaming else _stored_names(table.initialSnapshot().metadata()),
         )
     return Relation("table", str(table.name()), is_streaming=streaming)
 

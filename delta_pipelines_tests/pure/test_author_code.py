@@ -40,6 +40,7 @@ def author(tmp_path):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text("RATE = 1\n")
     (root / "rates.csv").write_text("1")
+    (root / "lib" / ".#inner.py").symlink_to("somebody@host")  # an editor's lock
     return root
 
 

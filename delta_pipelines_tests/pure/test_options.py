@@ -190,3 +190,38 @@ def test_a_table_without_a_query_is_offered_no_option_of_queries() -> None:
     for option in ("inputs", "spark_conf"):
         with pytest.raises(dp.DeclarationError, match=f"give {option} to its append_flow"):
             pipeline().create_streaming_table("t", **{option: {}})
+
+
+def declare_all(p: dp.Pipeline, deterministic: Any) -> None:
+    """Declare a dataset of every kind that may run Python on its rows."""
+    given = {"deterministic": deterministic}
+    p.materialized_view("m", "SELECT 1 AS n", **given)
+    p.materialized_view("m_of_a_function", **given)(lambda m: m)
+    p.upsert("u", "SELECT * FROM m", keys=["n"], **given)
+    p.temporary_view("w", "SELECT * FROM m", **given)
+    p.view("v", "SELECT * FROM m", **given)
+    p.streaming_table("s", **given)(lambda m: m)
+    p.create_streaming_table("t")
+    p.append_flow(target="t", name="f", **given)(lambda m: m)
+
+
+@pytest.mark.parametrize("value", [True, False, None])
+def test_every_kind_may_be_declared_deterministic(value: bool | None) -> None:
+    pipeline = dp.Pipeline("p", schema="s")
+    declare_all(pipeline, value)
+    said = {d.name: d.deterministic for d in pipeline.declarations}
+    assert said.pop("t") is False
+    assert set(said.values()) == {value is True}
+    assert len(said) == 7
+
+
+@pytest.mark.parametrize("value", [1, 0, "true", "False", [], {}])
+def test_deterministic_is_true_or_false(value: object) -> None:
+    told = refused(declare_all, dp.Pipeline("p", schema="s"), value)
+    assert f"deterministic must be True or False, not {type(value).__name__} {value!r}" in told
+
+
+def test_what_runs_no_query_is_not_declared_deterministic() -> None:
+    p = dp.Pipeline("p", schema="s")
+    told = refused(lambda: p.create_streaming_table("t", deterministic=True))
+    assert "has no query of its own; give deterministic to its append_flow" in told

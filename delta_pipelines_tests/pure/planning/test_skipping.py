@@ -51,6 +51,11 @@ def test_nothing_changed_is_unchanged_and_says_since_when() -> None:
         ({"views": {"s.v": "i"}}, "the view s.v changed"),
         ({"files": {"file:/x": "g"}}, "the files in file:/x changed"),
         ({"functions": {"double": "d"}}, "the function double changed"),
+        ({"modules": "n"}, "a Python file of yours changed, which its functions may use"),
+        (
+            {"libraries": "n"},
+            "Python or an installed library changed, which its functions may use",
+        ),
         (
             {"settings": {"spark.sql.ansi.enabled": "false"}},
             "the setting spark.sql.ansi.enabled changed (true -> false)",
@@ -81,6 +86,13 @@ def test_what_else_makes_a_refresh(last, options, why) -> None:
     assert (verdict.unchanged, verdict.reason) == (False, why)
 
 
+def test_what_had_no_version_is_no_base_for_leaving_a_table_alone() -> None:
+    before = replace(BASE, without_version=("it runs Python on its rows (f)",))
+    verdict = judge(replace(LAST, dependencies=before), BASE)
+    assert not verdict.unchanged
+    assert "depended on what has no version (it runs Python on its rows (f))" in verdict.reason
+
+
 @pytest.mark.parametrize(
     ("now", "unchanged"),
     [
@@ -107,7 +119,7 @@ def test_a_run_that_was_overtaken_brings_no_older_rows_back(now, unchanged) -> N
 def test_dependencies_survive_a_commit_and_other_formats_do_not() -> None:
     recorded = json.loads(json.dumps(BASE.to_dict()))
     assert Dependencies.from_dict(recorded) == BASE
-    for bad in (None, [], {}, {**recorded, "format": 0}, {**recorded, "tables": {"a": 1}}):
+    for bad in (None, [], {}, {**recorded, "format": 2}, {**recorded, "tables": {"a": 1}}):
         assert Dependencies.from_dict(bad) is None
 
 
