@@ -42,17 +42,23 @@ class AuthorCode:
 def author_code(modules: Iterable[ModuleType] | None = None) -> AuthorCode:
     """Hash the code of every loaded module that is not Python's own, installed, Spark's or ours.
 
-    Files beside such a module and in packages beside it count too: a function that runs on rows may
-    import them only there, in a process of Spark's.
+    Of such a module the whole folder counts that it is imported from, with the packages in it: a
+    function that runs on rows may import others only there, in a process of Spark's.
 
     Args:
         modules: Loaded modules; by default all of this process.
     """
     loaded = list(sys.modules.values()) if modules is None else modules
-    roots = sorted({root for module in loaded for root in _roots(module)})
+    roots, packages = set(), set()
+    for module in loaded:
+        names = _names(module)
+        root = _root(str(module.__file__), names) if names else None
+        if root is not None:
+            roots.add(root)
+            packages.add(names[0])
     told, changed = hashlib.sha256(), []
-    for root in roots:
-        for file in sorted(_files(root)):
+    for root in sorted(roots):
+        for file in sorted(_files(root, packages)):
             found = file.stat()
             content = _content(file, found.st_ctime_ns, found.st_mtime_ns, found.st_size)
             told.update(f"{file.relative_to(root)} {content}\n".encode())
@@ -71,21 +77,26 @@ def library_versions() -> str:
     return hashlib.sha256("\n".join((sys.version, *sorted(installed))).encode()).hexdigest()[:16]
 
 
-def _roots(module: ModuleType) -> Iterator[Path]:
-    """The folder that a module of the author's was imported from, or the archive."""
+def _names(module: object) -> list[str]:
+    """The parts of a module's name; empty for one that is not the author's."""
     # A module may be anything, and may answer to any name.
-    file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
-    top = str(getattr(module, "__name__", "")).partition(".")[0]
-    if not isinstance(file, str) or top in _NOT_THE_AUTHORS or not _is_the_authors(file):
-        return
+    about = vars(module) if isinstance(module, ModuleType) else {}
+    name, file = about.get("__name__"), about.get("__file__")
+    if not isinstance(name, str) or not isinstance(file, str):
+        return []
+    names = name.split(".")
+    return names if names[0] not in _NOT_THE_AUTHORS and _is_the_authors(file) else []
+
+
+def _root(file: str, names: list[str]) -> Path | None:
+    """The folder that a module was imported from, or the archive."""
     place = Path(file).absolute()
-    if place.is_file():
-        root = place.parent
-        while (root / "__init__.py").is_file():
-            root = root.parent
-        yield root
-    else:
-        yield from (parent for parent in place.parents if parent.is_file())
+    if not place.is_file():
+        return next((parent for parent in place.parents if parent.is_file()), None)
+    root = place.parent
+    for name in reversed(names if place.stem == "__init__" else names[:-1]):
+        root = root.parent if root.name == name else root
+    return root
 
 
 @lru_cache(maxsize=4096)
@@ -95,16 +106,24 @@ def _is_the_authors(file: str) -> bool:
     return not (_INSTALLED & set(path.parts) or standard & set(path.parents))
 
 
-def _files(root: Path) -> Iterator[Path]:
+def _files(root: Path, packages: set[str]) -> Iterator[Path]:
     if root.is_file():
         yield root
         return
     for path in root.iterdir():
         if path.suffix in _CODE and path.is_file():
             yield path
-        elif path.name not in _NOT_THE_AUTHORS and (path / "__init__.py").is_file():
-            inner = (file for file in path.rglob("*") if file.suffix in _CODE)
-            yield from filter(Path.is_file, inner)
+        elif _is_package(path, packages):
+            for inner in path.rglob("*"):
+                if inner.suffix in _CODE and _is_the_authors(str(inner)) and inner.is_file():
+                    yield inner
+
+
+def _is_package(folder: Path, loaded: set[str]) -> bool:
+    """True for a folder of code; one of a namespace has none of its own, and is loaded."""
+    if folder.name in _NOT_THE_AUTHORS or folder.name.startswith("."):
+        return False
+    return folder.name in loaded or any(folder.glob("*.py"))
 
 
 @lru_cache(maxsize=10_000)

@@ -36,7 +36,17 @@ def loaded(name: str, file: Path) -> ModuleType:
 def author(tmp_path):
     """`jobs/main.py` is loaded; `helpers.py`, `lib/` and `lib/deep/` lie beside it."""
     root = tmp_path / "jobs"
-    for file in ("main.py", "helpers.py", "lib/__init__.py", "lib/deep/inner.py", "data/rows.py"):
+    for file in (
+        "main.py",
+        "helpers.py",
+        "lib/__init__.py",
+        "lib/deep/inner.py",
+        "data/rows.py",
+        "data/rows.txt",
+        "deep/down/rows.py",
+        "space/of/names/a.py",
+        "space/else/b.py",
+    ):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text("RATE = 1\n")
     (root / "rates.csv").write_text("1")
@@ -52,7 +62,9 @@ def author(tmp_path):
         ("lib/deep/inner.py", True),
         ("lib/new.py", True),
         ("rates.csv", False),
-        ("data/rows.py", False),
+        ("data/rows.py", True),
+        ("data/rows.txt", False),
+        ("deep/down/rows.py", False),
     ],
 )
 def test_what_counts_is_code_beside_a_loaded_module_and_in_packages(author, changed, counts):
@@ -75,6 +87,13 @@ def test_of_a_package_the_whole_folder_that_it_is_imported_from_counts(author, n
     modules = [loaded(name, author / files[name])]
     before = author_code(modules)
     (author / "helpers.py").write_text("RATE = 3\n")
+    assert author_code(modules) != before
+
+
+def test_of_a_namespace_the_whole_counts(author):
+    modules = [loaded("space.of.names.a", author / "space/of/names/a.py")]
+    before = author_code(modules)
+    (author / "space/else/b.py").write_text("RATE = 4\n")
     assert author_code(modules) != before
 
 
