@@ -76,6 +76,14 @@ _WRAPPERS = re.compile(
 _TRACE = re.compile(r"(?:at [\w.$]+\(|== SQL|JVM stacktrace)")
 RAISED = "delta_pipelines: "
 """How a message begins that a query of this package raises; it is a sentence for users."""
+_LIBRARY = re.compile(r"(?:app//)?(?:java|jdk|sun|scala)[./]")
+_FRAMES = 100
+"""How many frames of a stack are searched for one that is not of Java's or Scala's library."""
+_ADVICE = {
+    "java.lang.StackOverflowError": ": an expression or a plan is nested too deep for the stack of "
+    "the JVM's threads; split the query, or start the session with "
+    "spark.driver.extraJavaOptions=-Xss16m",
+}
 _EXIT_SECONDS = 1.0
 _LONGEST = 2000
 """Characters of a message: some list whole schemas."""
@@ -115,6 +123,12 @@ def explain(exc: BaseException, dataset: str) -> DatasetError:
         return exc
     causes = list(_causes(exc))
     condition, sentence = _tell(exc, causes)
+    silent = _silent_cause(exc)
+    names = {name for name, _ in causes}  # an exception without a message is its wrapper's message
+    if silent and all(m in names or not m or _WRAPPERS.search(m) for _, m in causes):
+        condition, sentence = None, f"Spark failed with {silent}."
+    elif silent:
+        sentence += f" The cause is {silent}."
     transient = _retry_helps(condition, causes)
     hint = " Running it again can help." if transient else ""
     label = f"[{condition}] " if condition and not sentence.startswith(RAISED) else ""
@@ -216,6 +230,25 @@ def _causes(exc: BaseException) -> Iterator[tuple[str, str]]:
             return
         yield throwable.getClass().getName(), throwable.getMessage() or ""
         throwable = throwable.getCause()
+
+
+def _silent_cause(exc: BaseException) -> str | None:
+    """Class and place of the innermost Java error if it has no message, None if it has one."""
+    throwable = _java(exc)
+    for _ in range(20):
+        if throwable is None or (cause := throwable.getCause()) is None:
+            break
+        throwable = cause
+    if throwable is None or throwable.getMessage():
+        return None
+    name = str(throwable.getClass().getName())
+    frames = throwable.getStackTrace()
+    count = len(frames)
+    if not count:
+        return name
+    places = (str(frames[n].toString()) for n in range(min(count, _FRAMES)))
+    own = next((place for place in places if not _LIBRARY.match(place)), None)
+    return f"{name} at {own or frames[0].toString()}{_ADVICE.get(name, '')}"
 
 
 def _tell(exc: BaseException, causes: list[tuple[str, str]]) -> tuple[str | None, str]:

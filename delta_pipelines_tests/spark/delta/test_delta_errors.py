@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F
 
 import delta_pipelines
@@ -53,6 +54,36 @@ def test_bad_values_and_missing_tables_are_told(spark) -> None:
     assert "DIVIDE_BY_ZERO" in str(told(lambda: spark.sql("SELECT 1 / 0").collect()))
     assert "TABLE_OR_VIEW_NOT_FOUND" in str(told(lambda: spark.table("nowhere.nothing")))
     assert "PARSE_SYNTAX_ERROR" in str(told(lambda: spark.sql("SELEC 1")))
+
+
+def java(cause) -> Py4JJavaError:
+    return Py4JJavaError("An error occurred while calling o1.count.", cause)
+
+
+def test_a_java_error_without_a_message_is_reported_by_its_class_and_place(spark) -> None:
+    lang = spark._jvm.java.lang
+    aborted = spark._jvm.org.apache.spark.SparkException
+    error = told(lambda: spark._jvm.java.util.Objects.requireNonNull(None))
+    assert "Spark failed with java.lang.NullPointerException at py4j." in str(error)
+    overflow = lang.StackOverflowError()
+    for cause in (
+        overflow,
+        lang.RuntimeException(overflow),
+        lang.RuntimeException(None, overflow),
+        aborted("Job aborted due to stage failure: Task 0 failed.", overflow),
+    ):
+        text = str(explain(java(cause), "aviation.flights"))
+        assert text.startswith(
+            "aviation.flights: Spark failed with java.lang.StackOverflowError at "
+        )
+        assert "-Xss16m" in text
+        assert text.endswith(".")
+    internal = aborted("[INTERNAL_ERROR] The optimization failed.", lang.NullPointerException())
+    text = str(explain(java(internal), "aviation.flights"))
+    assert "[INTERNAL_ERROR] The optimization failed. The cause is java.lang.NullPointerExc" in text
+    known = aborted("Job aborted.", lang.IllegalStateException("the disk is full"))
+    text = str(explain(java(known), "aviation.flights"))
+    assert text == "aviation.flights: the disk is full."
 
 
 def test_a_lost_checkpoint_block_is_transient(spark) -> None:
