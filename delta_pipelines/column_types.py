@@ -6,6 +6,7 @@ One place for them, because the plan decides with them and the writer checks wit
 from pyspark.sql.types import (
     ArrayType,
     ByteType,
+    CharType,
     DataType,
     DateType,
     DecimalType,
@@ -18,8 +19,13 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     TimestampNTZType,
-    VariantType,
 )
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+"""Key of the metadata in which Spark keeps a column's declared type, with CHAR and VARCHAR in it;
+in its schema these are strings."""
 
 _INTEGER_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
 """Decimal digits that hold every value of an integral type (Spark: `DecimalType.forType`)."""
@@ -69,27 +75,56 @@ def nullable(schema: StructType, *, only_comments: bool = False) -> StructType:
     return StructType([_nullable_field(field, only_comments) for field in schema.fields])
 
 
+def holds(data_type: DataType, kinds: tuple[type[DataType], ...]) -> bool:
+    """True when a type is one of some kinds, or has one inside, at any depth.
+
+    Args:
+        data_type: Any type.
+        kinds: Classes of types.
+
+    Example:
+        >>> holds(ArrayType(MapType(LongType(), LongType())), (MapType,))
+        True
+    """
+    if isinstance(data_type, kinds):
+        return True
+    if isinstance(data_type, StructType):
+        return any(holds(field.dataType, kinds) for field in data_type.fields)
+    if isinstance(data_type, ArrayType):
+        return holds(data_type.elementType, kinds)
+    if isinstance(data_type, MapType):
+        return holds(data_type.keyType, kinds) or holds(data_type.valueType, kinds)
+    return False
+
+
+def type_with_chars(column: StructField) -> DataType | None:
+    """A column's type with its CHARs, also inside structs and arrays, which Spark calls strings.
+
+    Args:
+        column: A top-level column of a table, with its metadata.
+
+    Returns:
+        The type; None when what Spark keeps of its declaration cannot be read.
+
+    Example:
+        >>> text = {DECLARED_TYPE: "struct<a:char(5),b:string>"}
+        >>> inner = StructType().add("a", "string").add("b", "string")
+        >>> type_with_chars(StructField("s", inner, metadata=text)).simpleString()
+        'struct<a:char(5),b:string>'
+    """
+    text = column.metadata.get(DECLARED_TYPE)
+    if not text:
+        return column.dataType
+    try:
+        return _with_chars(column.dataType, exp.DataType.build(str(text), dialect="spark"))
+    except (SqlglotError, ValueError):
+        return None
+
+
 def comment_of(field: StructField) -> str | None:
     """A column's comment, None when it has none."""
     comment = field.metadata.get("comment")
     return str(comment) if comment else None
-
-
-def holds_map_or_variant(data_type: DataType) -> bool:
-    """True for types whose values Spark cannot compare or group by.
-
-    Args:
-        data_type: Any type; structs and arrays count when one is inside.
-
-    Example:
-        >>> holds_map_or_variant(ArrayType(MapType(IntegerType(), IntegerType())))
-        True
-    """
-    if isinstance(data_type, StructType):
-        return any(holds_map_or_variant(field.dataType) for field in data_type.fields)
-    if isinstance(data_type, ArrayType):
-        return holds_map_or_variant(data_type.elementType)
-    return isinstance(data_type, MapType | VariantType)
 
 
 def twins(schema: StructType) -> list[str]:
@@ -103,6 +138,28 @@ def twins(schema: StructType) -> list[str]:
         ['A']
     """
     return _twins(schema, "")
+
+
+def _with_chars(data_type: DataType, declared: exp.Expr) -> DataType:
+    parts = declared.expressions
+    if isinstance(data_type, StructType):
+        fields = [
+            StructField(field.name, _with_chars(field.dataType, part.args["kind"]), field.nullable)
+            for field, part in zip(data_type.fields, parts, strict=True)
+        ]
+        return StructType(fields)
+    if isinstance(data_type, ArrayType):
+        (element,) = parts
+        return ArrayType(_with_chars(data_type.elementType, element), data_type.containsNull)
+    if isinstance(data_type, MapType):
+        key, value = (
+            _with_chars(kind, part)
+            for kind, part in zip((data_type.keyType, data_type.valueType), parts, strict=True)
+        )
+        return MapType(key, value, data_type.valueContainsNull)
+    if declared.args["this"] == exp.DataType.Type.CHAR:
+        return CharType(int(parts[0].name))
+    return data_type
 
 
 def _nullable_field(field: StructField, only_comments: bool) -> StructField:

@@ -22,6 +22,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from delta_pipelines.delta.checkpoint import local_checkpoint
 from delta_pipelines.delta.jvm import JavaObject, Jvm, class_name, items
 from delta_pipelines.delta.query_plans import nodes
 from delta_pipelines.delta.sessions import active, setting, settings_in_tasks
@@ -185,7 +186,7 @@ def checkpoint_rows(spark: SparkSession, rows: DataFrame, level: str) -> FixedRo
         rows: The query.
         level: Name of a storage level, such as `DISK_ONLY`.
     """
-    fixed = rows.localCheckpoint(eager=False, storageLevel=storage_level(level))
+    fixed = local_checkpoint(rows, storage_level(level), eager=False)
     plan = fixed._jdf.queryExecution().analyzed()
     rdd = plan.rdd()
     rdd.setName(RDD_NAME)

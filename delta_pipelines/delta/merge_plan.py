@@ -8,12 +8,13 @@ reads, given a fixed source and literal predicates, and run.
 import sys
 from collections.abc import Sequence
 from datetime import date
-from functools import cached_property, reduce
+from functools import cached_property
 from operator import and_, or_
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from delta_pipelines.balanced import balanced
 from delta_pipelines.delta.jvm import (
     JavaObject,
     Jvm,
@@ -99,7 +100,7 @@ class MergePlan:
             return None
         if None in conditions:
             return literal(self._jvm, True)
-        return reduce(expressions.Or, conditions)
+        return balanced(conditions, expressions.Or)
 
     @cached_property
     def part_by_source(self) -> bool:
@@ -196,7 +197,7 @@ class MergePlan:
         if not all(ranges for _, ranges in within):
             return literal(self._jvm, False)
         conjuncts = [self._is_within(pair, ranges) for pair, ranges in within]
-        target = self._jvm.rows_of(self.command.target()).filter(reduce(and_, conjuncts))
+        target = self._jvm.rows_of(self.command.target()).filter(balanced(conjuncts, and_))
         # A decimal's literal has the type of its own digits, and the analyser puts a cast around.
         folding = self._jvm.object("org.apache.spark.sql.catalyst.optimizer.ConstantFolding")
         return folding.apply(target._jdf.queryExecution().analyzed()).condition()
@@ -220,7 +221,7 @@ class MergePlan:
             parts.append(column.isin(*equal))
         else:  # of a list, skipping looks at the smallest and the largest alone
             parts += [column == point for point in equal]
-        return reduce(or_, parts)
+        return balanced(parts, or_)
 
     def candidates(self, predicate: JavaObject) -> int:
         """How many files of the target may hold matches.

@@ -9,13 +9,15 @@ There are three ways to write, and each is one commit:
 """
 
 from dataclasses import replace
+from operator import and_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from delta_pipelines.balanced import balanced
 from delta_pipelines.column_types import nullable
-from delta_pipelines.delta.checkpoint import checkpointed
+from delta_pipelines.delta.checkpoint import checkpointed, plan_without_constraints
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import read_pinned
@@ -102,6 +104,7 @@ class UpsertRun:
         rows = conform(rows, self._definition.schema, self._table.name)
         watch = Watch(rows, self._flow.declaration.expectations)
         with checkpointed(self._marked(watch.rows)) as source:
+            plan_without_constraints(self._session, len(source.columns))
             expectations = watch.results(self._table.name)
             self._metadata = {**self._metadata, **told(expectations)}
             self._check_keys(source)
@@ -273,7 +276,7 @@ class UpsertRun:
         return located.to(StructType([*nullable(self._definition.schema).fields, *fields]))
 
     def _same_keys(self) -> "Column":
-        return _all([F.col(quoted("s", key)) == F.col(quoted("t", key)) for key in self._keys])
+        return balanced([F.col(quoted("s", k)) == F.col(quoted("t", k)) for k in self._keys], and_)
 
     def _changes(self, target: "DataFrame", newest: "DataFrame") -> "Column":
         """True where the query's row updates or deletes the table's row of its key, never NULL."""
@@ -293,7 +296,8 @@ class UpsertRun:
             schema_evolution=True,
             case_sensitive=is_on(self._session, "spark.sql.caseSensitive", "false"),
         )
-        return F.lit(False) if comparison.sql is None else F.expr(comparison.sql)
+        unchanged = comparison.unchanged
+        return F.lit(False) if unchanged is None else unchanged
 
     def _conditions(self) -> tuple[str | None, str]:
         """When a source row may update its target row, None for always, and when delete it."""
@@ -330,10 +334,3 @@ class UpsertRun:
             rows=counted if rows is None else rows,
             metrics=metrics,
         )
-
-
-def _all(conditions: "list[Column]") -> "Column":
-    combined = conditions[0]
-    for condition in conditions[1:]:
-        combined = combined & condition
-    return combined

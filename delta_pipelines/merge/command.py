@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
+from delta_pipelines.delta.checkpoint import plan_without_constraints
 from delta_pipelines.delta.jvm import is_classic
 from delta_pipelines.delta.marks import remembers
 from delta_pipelines.delta.merge_commit import (
@@ -120,6 +121,7 @@ class MergeCommand:
                 dataset=spec.target,
             )
         session = isolated_session(self._spark)
+        plan_without_constraints(session, len(spec.source.columns))
         noted = session.conf.get(USER_METADATA, None)
         session.conf.set(USER_METADATA, merge_user_metadata(self._token, spec.user_metadata, noted))
         self._once = numbered_write(session, spec.target)

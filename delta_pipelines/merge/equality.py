@@ -2,20 +2,21 @@
 
 Pure text from two schemas. Two values are equal when `<=>` says so after the source's value is cast
 to the target's type, as the update itself would do it: NULL equals NULL, NaN equals NaN, -0.0
-equals 0.0. Where a column may take the source's wider type, they have to be equal without that cast
-too. A type that cannot be compared makes every row count as
-changed.
+equals 0.0, and spaces at the end of a CHAR, with which Spark pads it, do not count. Where a column
+may take the source's wider type, they have to be equal without that cast too. A type that cannot
+be compared makes every row count as changed.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from delta_pipelines.balanced import balanced
+from delta_pipelines.column_types import type_with_chars
 from delta_pipelines.identifiers import quoted
 
 _ATOMIC = (
@@ -49,13 +50,21 @@ class Comparison:
     """How to tell an unchanged row.
 
     Args:
-        sql: True for a pair of rows whose update would change nothing, never NULL; None
-            when some column cannot be compared.
-        incomparable: Columns whose types cannot be compared, as `name type`.
+        tests: One SQL condition per column, never NULL; where all are true, an update would change
+            nothing.
+        incomparable: Columns whose types cannot be compared, as `name type`; every row counts as
+            changed then.
     """
 
-    sql: str | None
+    tests: tuple[str, ...]
     incomparable: tuple[str, ...] = ()
+
+    @property
+    def unchanged(self) -> Column | None:
+        """True for a pair of rows that is unchanged; None when some column cannot be compared."""
+        if self.incomparable:
+            return None
+        return balanced([F.expr(test) for test in self.tests] or [F.lit(True)], and_)
 
 
 def compare_rows(
@@ -84,8 +93,8 @@ def compare_rows(
         >>> from pyspark.sql import types as T
         >>> schema = T.StructType().add("id", T.IntegerType())
         >>> compare_rows(schema, schema, target_alias="t", source_alias="s",
-        ...              schema_evolution=False).sql
-        '`t`.`id` <=> `s`.`id`'
+        ...              schema_evolution=False).tests
+        ('`t`.`id` <=> `s`.`id`',)
     """
 
     def fold(name: str) -> str:
@@ -99,16 +108,15 @@ def compare_rows(
         if given is None:
             continue
         left, right = quoted(target_alias, field.name), quoted(source_alias, given.name)
-        test = _equal(left, field.dataType, right, given.dataType, widens)
+        kind = type_with_chars(field)
+        test = None if kind is None else _equal(left, kind, right, given.dataType, widens)
         if test is None:
             incomparable.append(f"{field.name} {field.dataType.simpleString()}")
         else:
             tests.append(test)
     if schema_evolution:
         tests += [f"{quoted(source_alias, field.name)} IS NULL" for field in sources.values()]
-    if incomparable:
-        return Comparison(None, tuple(incomparable))
-    return Comparison(" AND ".join(tests) or "true")
+    return Comparison(tuple(tests), tuple(incomparable))
 
 
 def unchanged_values(
@@ -133,7 +141,7 @@ def unchanged_values(
             tests.append(old.eqNullSafe(value))
         else:
             return F.lit(False)
-    return reduce(and_, tests, F.lit(True))
+    return balanced(tests or [F.lit(True)], and_)
 
 
 def incomparable_columns(schema: T.StructType) -> list[str]:
@@ -159,6 +167,13 @@ def _equal(
         return f"{left} <=> {right}"
     if isinstance(target, T.StructType) and isinstance(source, T.StructType):
         return _equal_structs(left, target, right, source, widens)
+    if isinstance(target, T.CharType) and isinstance(source, _ATOMIC):
+        return f"rtrim({left}) <=> rtrim(CAST({right} AS STRING))"
+    if isinstance(target, T.ArrayType) and isinstance(target.elementType, T.CharType):
+        if not (isinstance(source, T.ArrayType) and isinstance(source.elementType, _ATOMIC)):
+            return None
+        trimmed = "transform({}, x -> rtrim(CAST(x AS STRING)))"
+        return f"{trimmed.format(left)} <=> {trimmed.format(right)}"
     if not (isinstance(target, _ATOMIC) and isinstance(source, _ATOMIC)):
         return None
     cast = f"try_cast({right} AS {_type_sql(target)})"

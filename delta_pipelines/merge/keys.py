@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import or_
 
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from delta_pipelines.column_types import holds_map_or_variant
+from delta_pipelines.balanced import balanced
+from delta_pipelines.column_types import holds
 from delta_pipelines.identifiers import quoted
 
 SAMPLES = 5
@@ -120,7 +122,7 @@ def key_problems(source: DataFrame, keys: Sequence[str], sequence_by: str | None
         if sequence_by is None
         else _per_sequenced_key(source, grouping, names, keys, sequence_by)
     )
-    missing = _any([F.col(name).isNull() for name in names])
+    missing = balanced([F.col(name).isNull() for name in names], or_)
     ambiguous = ~missing & (F.col(_LATEST) > 1)
     key = F.struct(*names)
     row = per_key.agg(
@@ -187,7 +189,7 @@ def _per_sequenced_key(
 
 def _groupable(field: T.StructField) -> Column:
     column = _column(field.name)
-    if holds_map_or_variant(field.dataType):
+    if holds(field.dataType, (T.MapType, T.VariantType)):
         # Such values cannot be grouped by. JSON would drop microseconds by default.
         options = {
             "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -204,13 +206,6 @@ def _most_frequent(key: Column, chosen: Column) -> Column:
 
 def _samples(rows: Sequence[Row] | None) -> tuple[Key, ...]:
     return tuple(tuple(row) for row in rows or ())
-
-
-def _any(conditions: Sequence[Column]) -> Column:
-    combined = conditions[0]
-    for condition in conditions[1:]:
-        combined = combined | condition
-    return combined
 
 
 def _column(name: str) -> Column:

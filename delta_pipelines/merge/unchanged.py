@@ -8,15 +8,18 @@ that a concurrent change is a conflict and never a lost update.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import and_
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from delta_pipelines.balanced import balanced
 from delta_pipelines.delta.source_plan import equi_join_keys
 from delta_pipelines.identifiers import quoted
 from delta_pipelines.merge.clauses import Clause, ClauseKind, Expression, MatchedUpdate, clauses_of
 from delta_pipelines.merge.equality import compare_rows
+from delta_pipelines.merge.keys import key_problems, render_keys
 from delta_pipelines.merge.spec import MergeSpec
 
 _ROW, _TWIN, _MATCH, _KEEP, _FIRST = (f"__dp_{n}" for n in ("row", "twin", "match", "keep", "nth"))
@@ -61,12 +64,12 @@ def skip_unchanged(
         case_sensitive=case_sensitive,
         widens=widens,
     )
-    if comparison.sql is None:
+    unchanged = comparison.unchanged
+    if unchanged is None:
         columns = ", ".join(comparison.incomparable)
         return Reduction(
             spec, f"skip_unchanged has no effect: values of {columns} cannot be compared"
         )
-    unchanged = F.expr(comparison.sql)
     guarded = replace(spec, clauses=guard_clauses(spec.clauses, unchanged))
     if spec.has_not_matched_by_source:
         return Reduction(
@@ -108,7 +111,7 @@ def guard_clauses(clauses: Sequence[Clause], unchanged: Column) -> tuple[Clause,
             if skips:
                 parts.append(~unchanged)
                 skipped.append(unchanged if own is None else own & unchanged)
-            guarded.append(replace(clause, condition=_all(parts)))
+            guarded.append(replace(clause, condition=balanced(parts, and_) if parts else None))
         else:
             guarded.append(clause)
     return tuple(guarded)
@@ -136,11 +139,26 @@ def as_column(expression: Expression) -> Column:
     return F.expr(expression) if isinstance(expression, str) else expression
 
 
-def _all(conditions: Sequence[Column]) -> Column | None:
-    combined: Column | None = None
-    for condition in conditions:
-        combined = condition if combined is None else combined & condition
-    return combined
+def ambiguous_keys(spec: MergeSpec, target: DataFrame) -> str:
+    """Source keys that occur more than once and match something, as a sentence; empty for none.
+
+    Args:
+        spec: The merge.
+        target: The target's rows.
+    """
+    source, on = spec.source.alias(spec.source_alias), as_column(spec.on)
+    target = target.alias(spec.target_alias)
+    _, names = equi_join_keys(source.join(target, on))
+    if not names:
+        return ""
+    matching = source.join(target, on, "left_semi")
+    samples = key_problems(matching, names, None).duplicate_samples
+    if not samples:
+        return ""
+    return (
+        f"Source keys that occur more than once: {render_keys(names, samples)}. Keep one row "
+        "per key before the merge."
+    )
 
 
 def _without_idle_rows(spec: MergeSpec, target: DataFrame, idle: Column) -> DataFrame | None:

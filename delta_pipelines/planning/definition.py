@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import MapType, StructType, VariantType
 
-from delta_pipelines.column_types import holds_map_or_variant
+from delta_pipelines.column_types import holds
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.definition import columns as columns_of
 from delta_pipelines.delta.evolution import column_named
@@ -259,7 +259,7 @@ def _check_columns(table: Table, schema: StructType) -> None:
                 )
     for key in keys:
         kind = schema[folded[key.lower()]].dataType
-        if holds_map_or_variant(kind):
+        if holds(kind, (MapType, VariantType)):
             raise DatasetError(
                 f"key {key!r} is {kind.simpleString()}, and maps and variants cannot be compared.",
                 dataset=table.name,
