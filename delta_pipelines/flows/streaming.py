@@ -37,6 +37,7 @@ from delta_pipelines.flows.stream_checkpoints import (
 )
 from delta_pipelines.flows.stream_tally import BatchMark, BatchResult
 from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.merge.result import merge_metrics
 from delta_pipelines.planning.checkpoints import (
     Checkpoint,
     checkpoints_of,
@@ -335,6 +336,7 @@ class StreamRun:
     def _outcome(self, state: TableState, facts: TableFacts) -> Outcome:
         tally = self._tally
         self._context.versions.wrote(state)
+        is_upsert = self._table.declaration.upsert is not None
         if tally.version is None:
             return Outcome(
                 status="unchanged",
@@ -342,7 +344,7 @@ class StreamRun:
                 reason=ALL_LEFT_OUT if tally.batches else NOTHING_NEW,
                 facts=facts,
                 version=state.version,
-                metrics=tally.metrics,
+                metrics=merge_metrics(tally.metrics) if is_upsert else tally.metrics,
                 notes=tuple(tally.notes),
                 expectations=tally.expectations,
             )

@@ -11,7 +11,7 @@ from delta_pipelines.flows.context import UpdateContext
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.flows.results import TableFacts
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.merge.native import ChangedRows
+from delta_pipelines.merge.result import merge_metrics
 from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.skipping import DECIDED, Verdict, judge, judge_overtaken
@@ -140,5 +140,5 @@ def leave_to_later(
 
 def _unchanged(spark: "SparkSession", kind: str, state: TableState, reason: str) -> Outcome:
     facts = TableFacts.of(state, last_data_version(spark, state))
-    metrics = ChangedRows(0, 0, 0).metrics if kind == "upsert" else {}
+    metrics = merge_metrics() if kind == "upsert" else {}
     return Outcome("unchanged", "none", reason, facts, version=state.version, metrics=metrics)

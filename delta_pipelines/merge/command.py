@@ -57,7 +57,7 @@ from delta_pipelines.merge.native import ChangedRows, described, run_native, run
 from delta_pipelines.merge.numbering import forget_number, numbered_write
 from delta_pipelines.merge.own import OwnMerge
 from delta_pipelines.merge.prepared import INSERT_ONLY, MODE, MergeSource
-from delta_pipelines.merge.result import MergeResult
+from delta_pipelines.merge.result import MergeResult, merge_metrics
 from delta_pipelines.merge.source import MaterializeSourceReason
 from delta_pipelines.merge.spec import MergeSpec
 from delta_pipelines.merge.target import open_target
@@ -162,11 +162,11 @@ class MergeCommand:
         commit = outcome.commit
         return MergeResult(
             version=commit.version if commit else None,
-            metrics={
-                **outcome.changed.metrics,
-                **outcome.changed.unlogged,
-                **(commit.metrics if commit else {}),
-            },
+            metrics=merge_metrics(
+                outcome.changed.metrics,
+                outcome.changed.unlogged,
+                commit.metrics if commit else {},
+            ),
             executor=outcome.choice.executor,
             executor_reason="; ".join(
                 part for part in (outcome.choice.reason, outcome.note) if part

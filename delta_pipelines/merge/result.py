@@ -1,8 +1,44 @@
 """What a merge did."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delta_pipelines.merge.source import MaterializeSourceReason
+
+_KINDS = ("", "Matched", "NotMatchedBySource")
+MERGE_METRICS = (
+    "numSourceRows",
+    "numOutputRows",
+    "numTargetRowsInserted",
+    *(f"numTargetRows{kind}Updated" for kind in _KINDS),
+    *(f"numTargetRows{kind}Deleted" for kind in _KINDS),
+    "numTargetRowsCopied",
+    *(f"numTarget{what}" for what in ("FilesAdded", "FilesRemoved", "BytesAdded", "BytesRemoved")),
+    *(f"numTargetDeletionVectors{what}" for what in ("Added", "Updated", "Removed")),
+    "numTargetChangeFilesAdded",
+    *(f"{what}TimeMs" for what in ("execution", "materializeSource", "scan", "rewrite")),
+)
+"""Names in the `operationMetrics` of a MERGE.
+
+Source of the rule: Delta 4.4.0, `DeltaOperationMetrics.MERGE`.
+"""
+
+
+def merge_metrics(*known: Mapping[str, int]) -> dict[str, int]:
+    """All of Delta's metrics of a MERGE, 0 where nothing is known to have happened.
+
+    Args:
+        known: Metrics by Delta's names; later ones win.
+
+    Example:
+        >>> metrics = merge_metrics({"numSourceRows": 3})
+        >>> metrics["numSourceRows"], metrics["numTargetFilesAdded"]
+        (3, 0)
+    """
+    metrics = dict.fromkeys(MERGE_METRICS, 0)
+    for counts in known:
+        metrics.update(counts)
+    return metrics
 
 
 @dataclass(frozen=True)
@@ -12,12 +48,12 @@ class MergeResult:
     Args:
         version: Delta version that the merge committed; None when there was nothing to do and
             no commit was made.
-        metrics: Counts and durations by Delta's own names, as in the commit's
-            `operationMetrics` (`numSourceRows`, `numTargetRowsInserted`, `executionTimeMs` in
-            milliseconds, ...), and `numTargetFilesBeforeSkipping` and `...AfterSkipping`, which
-            the history does not keep. Without a commit these two, `numSourceRows` and the three
-            counts of changed rows, all 0. With `skip_unchanged`, Delta's own MERGE over what is
-            left of the source tells only the commit's.
+        metrics: Counts and durations by Delta's own names: always all that a MERGE has in the
+            history's `operationMetrics` (`numSourceRows`, `numTargetRowsInserted`,
+            `executionTimeMs` in milliseconds, ...), 0 where nothing happened; and
+            `numTargetFilesBeforeSkipping` and `...AfterSkipping`, which the history does not keep.
+            When Delta's own MERGE runs with `skip_unchanged`, `numSourceRows` counts only the rows
+            that change something, and the last two are left out.
         executor: `classic` or `insert_only`, or `native` for Delta's own MERGE.
         executor_reason: Why this executor ran, and what became of `skip_unchanged`.
         materialize_source_reason: Why Delta would or would not fix the source's rows before

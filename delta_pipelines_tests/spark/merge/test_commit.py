@@ -16,6 +16,7 @@ from delta_pipelines.delta.sessions import setting
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MergeResult, command, merge_into
 from delta_pipelines.merge.prepared import MODE
+from delta_pipelines.merge.result import MERGE_METRICS, merge_metrics
 from delta_pipelines.steps import Step, observing
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
@@ -55,14 +56,26 @@ def test_nothing_to_do_makes_no_commit(
     result = merge_into(spark, target, source, ON).when_matched_update_all().execute()
     assert result.version is None
     assert last_version(target) == 0
-    assert result.metrics == {
-        "numSourceRows": len(content),
-        "numTargetFilesBeforeSkipping": 1,
-        "numTargetFilesAfterSkipping": 1,
-        "numTargetRowsInserted": 0,
-        "numTargetRowsUpdated": 0,
-        "numTargetRowsDeleted": 0,
-    }
+    skipping = {"numTargetFilesBeforeSkipping": 1, "numTargetFilesAfterSkipping": 1}
+    assert result.metrics == merge_metrics({"numSourceRows": len(content)}, skipping)
+
+
+@pytest.mark.parametrize("executor", ["native", "classic", "insert_only"])
+def test_every_merge_has_all_metrics_of_delta_with_and_without_a_commit(
+    spark: SparkSession, target: str, executor: str
+):
+    names = spark._jvm.org.apache.spark.sql.delta.DeltaOperationMetrics.MERGE()
+    assert set(MERGE_METRICS) == set(names.mkString(" ").split())
+    for rows, commits in (([(1, 1)], False), ([], False), ([(2, 3), (7, 7)], True)):
+        merge = merge_into(spark, target, spark.createDataFrame(rows, DDL), ON, executor=executor)
+        if executor != "insert_only":
+            merge = merge.when_matched_update_all(skip_unchanged=True)
+        result = merge.when_not_matched_insert_all().execute()
+        assert result.executor == executor
+        assert set(MERGE_METRICS) <= set(result.metrics)
+        assert (result.version is not None) == commits
+        assert result.metrics["numTargetRowsInserted"] == commits
+        assert (result.metrics["numTargetFilesAdded"] > 0) == commits
 
 
 @pytest.mark.parametrize("executor", ["classic", "insert_only"])
