@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from delta_pipelines.balanced import balanced
 from delta_pipelines.column_types import nullable
+from delta_pipelines.declarations import Expectation
 from delta_pipelines.delta.checkpoint import checkpointed, plan_without_constraints
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.history import last_data_version
@@ -38,6 +39,7 @@ from delta_pipelines.merge.equality import compare_rows
 from delta_pipelines.merge.keys import key_problems, newest_per_key
 from delta_pipelines.merge.native import ChangedRows
 from delta_pipelines.planning.decision import TableDecision
+from delta_pipelines.planning.judged_rows import judged
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.sequence import newer, not_older, qualified
 from delta_pipelines.planning.tracing import found_in_place
@@ -102,8 +104,10 @@ class UpsertRun:
             ExpectationError: Rows break an expectation that fails the refresh.
         """
         rows = conform(rows, self._definition.schema, self._table.name)
-        watch = Watch(rows, self._flow.declaration.expectations)
-        with checkpointed(self._marked(watch.rows)) as source:
+        # Before the expectations, which do not apply to deletions.
+        marked = rows.withColumn(_DELETE, self._deleted())
+        watch = Watch(marked, self._flow.declaration.expectations, self._judged)
+        with checkpointed(self._sequenced(watch.rows)) as source:
             plan_without_constraints(self._session, len(source.columns))
             expectations = watch.results(self._table.name)
             self._metadata = {**self._metadata, **told(expectations)}
@@ -123,13 +127,17 @@ class UpsertRun:
     def _sequence_column(self) -> str | None:
         return _SEQUENCE if self._upsert.sequence_by is not None else None
 
-    def _marked(self, rows: "DataFrame") -> "DataFrame":
-        """The query's rows with what their order and their deletion depend on."""
+    def _deleted(self) -> "Column":
         deleted = self._upsert.deletes_when
-        marks = {_DELETE: F.coalesce(F.expr(deleted), F.lit(False)) if deleted else F.lit(False)}
-        if self._upsert.sequence_by is not None:
-            marks[_SEQUENCE] = F.expr(self._upsert.sequence_by)
-        return rows.withColumns(marks)
+        return F.coalesce(F.expr(deleted), F.lit(False)) if deleted else F.lit(False)
+
+    def _judged(self, expectation: Expectation) -> "Column":
+        return judged(expectation, self._upsert, F.col(_DELETE))
+
+    def _sequenced(self, rows: "DataFrame") -> "DataFrame":
+        """The query's rows with what their order depends on."""
+        by = self._upsert.sequence_by
+        return rows if by is None else rows.withColumn(_SEQUENCE, F.expr(by))
 
     def _check_keys(self, source: "DataFrame") -> None:
         problems = key_problems(source, self._keys, self._sequence_column)

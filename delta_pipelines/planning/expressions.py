@@ -1,4 +1,4 @@
-"""SQL expressions of a declaration, held against the query's columns while planning."""
+"""Check the SQL expressions of a declaration against the query's columns while planning."""
 
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.delta.spark_errors import explain
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Flow, Table, View
+from delta_pipelines.planning.judged_rows import judged
 from delta_pipelines.planning.kept_schema import spelled_otherwise
 from delta_pipelines.planning.sequence import qualified
 from delta_pipelines.planning.view_definition import unnamed_columns
@@ -142,13 +143,17 @@ def with_expressions(flow: Flow, frame: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as F
 
     declaration = flow.declaration
-    texts = [expectation.condition for expectation in declaration.expectations]
-    if declaration.upsert is not None:
-        texts += [t for t in (declaration.upsert.sequence_by, declaration.upsert.deletes_when) if t]
-    if not texts:
+    upsert, expectations = declaration.upsert, declaration.expectations
+    deciding = [F.expr(expectation.condition) for expectation in expectations]
+    if upsert is not None:
+        texts = [text for text in (upsert.sequence_by, upsert.deletes_when) if text]
+        deciding += [F.expr(text) for text in texts]
+    if upsert is not None and upsert.deletes_when is not None:
+        deleted = F.coalesce(F.expr(upsert.deletes_when), F.lit(False))
+        deciding += [judged(expectation, upsert, deleted) for expectation in expectations]
+    if not deciding:
         return frame
-    named = {f"__dp_decides_{number}": F.expr(text) for number, text in enumerate(texts)}
-    return frame.withColumns(named)
+    return frame.withColumns({f"__dp_decides_{n}": each for n, each in enumerate(deciding)})
 
 
 def _is_case_sensitive(frame: "DataFrame") -> bool:

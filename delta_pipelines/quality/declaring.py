@@ -36,7 +36,8 @@ class DeclaresExpectations:
 
         Expectations stand beside the decorator of a materialized view, streaming table, append flow
         or upsert that is a function. They are looked at while the rows are written, in the same
-        pass; results, logs and Dagster's asset checks tell the counts.
+        pass; results, logs and Dagster's asset checks show the counts. In an upsert they apply to
+        the rows that are kept, not to those that `deletes_when` marks.
 
         Args:
             name: For people; unique within the dataset.

@@ -10,13 +10,13 @@ _DONE = {"warn": "", "drop": ", and were left out", "fail": ""}
 
 @dataclass(frozen=True)
 class ExpectationResult:
-    """One expectation, held against the rows of a refresh.
+    """How many rows of a refresh broke one expectation.
 
     Args:
         name: As declared.
         condition: As declared.
         action: What happened with rows that broke it.
-        rows: Rows of the query.
+        rows: Rows that it applies to: all of the query, without deletions of an upsert.
         broken: Those for which the condition was false or NULL.
 
     Example:

@@ -1,6 +1,6 @@
-"""Expectations held against rows while these are computed for something else."""
+"""Count the rows that break expectations, in the pass that computes them for something else."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from delta_pipelines.declarations import Expectation
@@ -9,10 +9,10 @@ from delta_pipelines.errors import ExpectationError
 from delta_pipelines.quality.results import ExpectationResult
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _PREFIX = "__dp_expectation_"
-_ROWS = "rows"
+_ROWS = "__dp_rows_"
 
 
 class Watch:
@@ -24,6 +24,8 @@ class Watch:
     Args:
         rows: The query.
         expectations: What its rows are to be like.
+        judges: The condition, never NULL, for the rows that an expectation applies to; it may only
+            read columns of `rows`. None: every expectation applies to all rows.
 
     Example:
         >>> watch = Watch(rows, declaration.expectations)
@@ -32,7 +34,12 @@ class Watch:
         (ExpectationResult(name='has a key', ..., rows=100, broken=3),)
     """
 
-    def __init__(self, rows: "DataFrame", expectations: Sequence[Expectation]) -> None:
+    def __init__(
+        self,
+        rows: "DataFrame",
+        expectations: Sequence[Expectation],
+        judges: "Callable[[Expectation], Column] | None" = None,
+    ) -> None:
         from pyspark.sql import functions as F
 
         self.rows = rows
@@ -40,12 +47,18 @@ class Watch:
         self._observed: Observed | None = None
         if not expectations:
             return
-        kept = {
-            f"{_PREFIX}{number}": F.coalesce(F.expr(expectation.condition), F.lit(False))
-            for number, expectation in enumerate(expectations)
-        }
-        counts = {name: F.count_if(~F.col(name)) for name in kept}
-        self._observed = Observed(rows.withColumns(kept), {_ROWS: F.count(F.lit(1)), **counts})
+        kept: dict[str, Column] = {}
+        counts: dict[str, Column] = {}
+        for number, expectation in enumerate(expectations):
+            name, condition, judged = f"{_PREFIX}{number}", F.expr(expectation.condition), F.lit(1)
+            if judges is not None:
+                # As a CASE: a condition may fail on a row that it does not apply to.
+                judged = F.when(judges(expectation), 1)
+                condition = F.when(judged.isNull(), F.lit(True)).otherwise(condition)
+            kept[name] = F.coalesce(condition, F.lit(False))
+            counts[f"{_ROWS}{number}"] = F.count(judged)
+            counts[name] = F.count_if(~F.col(name))
+        self._observed = Observed(rows.withColumns(kept), counts)
         watched = self._observed.rows
         for name, expectation in zip(kept, expectations, strict=True):
             if expectation.action == "drop":
@@ -63,10 +76,10 @@ class Watch:
         """
         if self._observed is None:
             return ()
-        rows, *broken = self._observed.values()
+        counts = self._observed.values()
         found = tuple(
-            ExpectationResult(e.name, e.condition, e.action, rows, count)
-            for e, count in zip(self._expectations, broken, strict=True)
+            ExpectationResult(e.name, e.condition, e.action, rows, broken)
+            for e, rows, broken in zip(self._expectations, counts[::2], counts[1::2], strict=True)
         )
         failed = [result for result in found if result.action == "fail" and not result.passed]
         if failed:
