@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_pipelines.datasets.namespace import current_namespace, ensure_schema
-from delta_pipelines.datasets.view_sql import create_view_sql
+from delta_pipelines.datasets.publishing import publish
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.sessions import (
     active,
@@ -202,7 +202,7 @@ class DatasetManager:
             raise next(iter(failed.values()))
 
     def materialize_view(self, view: View, flow: Flow, *, pipeline: str | None = None) -> None:
-        """Create or replace one persisted view under its flow's catalog and schema.
+        """Create or alter one persisted view under its flow's catalog and schema.
 
         Args:
             view: The view.
@@ -225,12 +225,6 @@ class DatasetManager:
                 pipeline = owner(existing.properties or {})
             elif existing is not None and pipeline is not None:
                 check_view_owner(existing, flow, pipeline)
-            statement = create_view_sql(
-                view.identifier,
-                sql,
-                comment=declaration.comment,
-                properties=view_properties(declaration, pipeline),
-            )
             reached(Step.PUBLISH, str(view.identifier))
             session = isolated_session(self._spark)
             # No persisted view can read one, so a table of that name is meant.
@@ -239,7 +233,14 @@ class DatasetManager:
                 settings(session, declaration.spark_conf),
                 current_namespace(session, flow.catalog, flow.schema),
             ):
-                session.sql(statement)
+                publish(
+                    session,
+                    view.identifier,
+                    sql,
+                    existing=existing,
+                    comment=declaration.comment,
+                    properties=view_properties(declaration, pipeline),
+                )
 
     def refresh_view(self, graph: Graph, view: View, context: UpdateContext) -> Outcome:
         """Publish one view unless it is published already exactly so, and tell what was done."""

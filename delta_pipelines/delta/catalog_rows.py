@@ -102,7 +102,7 @@ def places_of(jvm: Jvm, schema: str, names: Sequence[str]) -> Mapping[str, str] 
         >>> places_of(Jvm(spark), "aviation", ["flights", "a_view", "nothing"])
         {'flights': 'file:/data/aviation.db/flights', 'a_view': ''}
     """
-    database = _database_of(jvm)
+    database = database_of(jvm)
     if database is None or not all(_PLAIN.fullmatch(name) for name in (schema, *names)):
         return None
     try:
@@ -117,7 +117,7 @@ def places_of(jvm: Jvm, schema: str, names: Sequence[str]) -> Mapping[str, str] 
     return {name: place for name, _, place in (row.partition(" ") for row in rows)}
 
 
-def _database_of(jvm: Jvm) -> Database | None:
+def database_of(jvm: Jvm) -> Database | None:
     """The database of a session's catalog; None when it has another one, or one out of reach."""
     context = jvm.spark.sparkContext
     if context not in _databases:

@@ -116,10 +116,12 @@ def view_property_problems(properties: Mapping[str, str]) -> list[str]:
         >>> view_property_problems({"view.team": "bi"})
         ["property 'view.team' is Spark's: of a view it keeps its own under `view.*`."]
     """
+    prefixes = ("view.", "spark.sql.")
     return [
-        f"property {key!r} is Spark's: of a view it keeps its own under `view.*`."
+        f"property {key!r} is Spark's: of a view it keeps its own under `{prefix}*`."
         for key in properties
-        if key.startswith("view.")
+        for prefix in prefixes
+        if key.startswith(prefix)
     ]
 
 

@@ -33,12 +33,14 @@ class AnalysedFlow:
         frame: What the query yields.
         inputs: What it reads: declared inputs first, then files and tables from outside.
         markers: The input that a marker in the query's plan stands for.
+        text: The query's SQL text over these markers; empty of a function.
     """
 
     session: "SparkSession"
     frame: "DataFrame"
     inputs: tuple[InputVersion, ...]
     markers: Mapping[str, Identifier]
+    text: str
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class _Query:
     frame: "DataFrame"
     read: list[Relation]
     markers: Mapping[str, Identifier]
+    text: str
 
 
 class FlowAnalysis:
@@ -96,7 +99,7 @@ class FlowAnalysis:
             for name, i in flow.inputs.items()
         )
         inputs = declared + outside_inputs(query.read)
-        return AnalysedFlow(query.session, query.frame, inputs, query.markers)
+        return AnalysedFlow(query.session, query.frame, inputs, query.markers, query.text)
 
     def _query(self, flow: Flow) -> _Query:
         session = flow_session(self._spark, flow)
@@ -106,7 +109,7 @@ class FlowAnalysis:
         with active(session), refusing_unwritten_datasets(self._graph, flow):
             frame = binder.query(flow)
             read = relations(frame)
-        return _Query(session, frame, read, binder.markers)
+        return _Query(session, frame, read, binder.markers, binder.text)
 
     def _input(self, name: str, identifier: Identifier) -> InputVersion:
         dataset = self._graph[identifier]

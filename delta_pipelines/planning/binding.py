@@ -59,6 +59,8 @@ class Binder:
         self._session = session
         self._frame_of = frame_of
         self._stream_of = stream_of
+        self.text = ""
+        """The SQL text of the last query, over the markers of its inputs; empty of a function."""
         self._markers: dict[str, Identifier] = {}
         self._frames: dict[Identifier, DataFrame] = {}
 
@@ -116,7 +118,8 @@ class Binder:
             marker, frame = self._marked(flow, reference.name, reference.identifier)
             frame.createOrReplaceTempView(marker)
             replacements += reference.replaced_by(f"`{marker}`")
-        return self._session.sql(replace_names(sql, replacements))
+        self.text = replace_names(sql, replacements)
+        return self._session.sql(self.text)
 
     def _marked(self, flow: Flow, name: str, identifier: Identifier) -> "tuple[str, DataFrame]":
         number = str(len(self._markers))

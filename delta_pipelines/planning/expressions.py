@@ -2,16 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from delta_pipelines.column_types import twins
 from delta_pipelines.delta.analysed import are_alike, is_deterministic
 from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.delta.spark_errors import explain
 from delta_pipelines.errors import DatasetError, SchemaChangeError
-from delta_pipelines.graph.graph import Flow, Table, View
+from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.planning.judged_rows import judged
 from delta_pipelines.planning.kept_schema import spelled_otherwise
 from delta_pipelines.planning.sequence import qualified
-from delta_pipelines.planning.view_definition import unnamed_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -101,32 +99,6 @@ def check_spelling(flow: Flow, frame: "DataFrame", schema: "StructType") -> None
             f"table, and spark.sql.caseSensitive is on, so that it is another column; a Delta "
             f"table cannot have both. Spell it as the table does, or turn that setting off.",
             dataset=flow.name,
-        )
-
-
-def check_view_columns(view: View, frame: "DataFrame") -> None:
-    """Refuse columns that a persisted view cannot have; runs nothing.
-
-    Args:
-        view: A persisted view.
-        frame: Its analysed query.
-
-    Raises:
-        DatasetError: A column has no name of its own, or two have one name.
-    """
-    unnamed = unnamed_columns(frame.schema)
-    if unnamed:
-        raise DatasetError(
-            f"a persisted view needs a name for every column; add an alias to "
-            f"{', '.join(unnamed)} (... AS name).",
-            dataset=view.name,
-        )
-    doubled = [name for name in twins(frame.schema) if name in frame.columns]
-    if doubled and not _is_case_sensitive(frame):
-        raise DatasetError(
-            f"column {', '.join(doubled)} occurs twice (names are case-insensitive): rename or "
-            f"drop one in the query.",
-            dataset=view.name,
         )
 
 

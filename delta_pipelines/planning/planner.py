@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.definition import TableDefinition, check_definition
 from delta_pipelines.delta.rehearsal import rehearse
-from delta_pipelines.delta.sessions import active, settings_of
+from delta_pipelines.delta.sessions import active, is_on, settings_of
 from delta_pipelines.delta.snapshots import CatalogEntry
 from delta_pipelines.delta.spark_errors import explained
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.view import load_view, settings_kept
+from delta_pipelines.delta.view_rehearsal import check_size, rehearse_view
 from delta_pipelines.errors import DatasetError, as_pipeline_error
 from delta_pipelines.graph.graph import Dataset, Flow, Source, Table, View
 from delta_pipelines.identifiers import Identifier
@@ -25,7 +26,6 @@ from delta_pipelines.planning.expressions import (
     check_expectations,
     check_spelling,
     check_upsert_expressions,
-    check_view_columns,
     with_expressions,
 )
 from delta_pipelines.planning.flow_columns import given_columns
@@ -55,9 +55,12 @@ from delta_pipelines.planning.tables import Tables, gone_table
 from delta_pipelines.planning.tracing import last_write, tables_behind, trace
 from delta_pipelines.planning.view_definition import (
     PUBLISHED,
+    check_view_columns,
     check_view_owner,
     is_foreign,
+    published_sql,
     view_changes,
+    view_labels,
     why_published,
 )
 from delta_pipelines.redaction import Redaction
@@ -336,7 +339,8 @@ class _Planner:
         flow = self._graph.flow(view.identifier)
         analysed = self._analysis.of(flow)
         frame, inputs = analysed.frame, analysed.inputs
-        check_view_columns(view, frame)
+        sensitive = is_on(analysed.session, "spark.sql.caseSensitive", "false")
+        check_view_columns(frame.schema, view.name, case_sensitive=sensitive)
         notes: tuple[str, ...] = ()
         action: Action = "create"
         reason = "the view does not exist"
@@ -347,6 +351,10 @@ class _Planner:
             kept = settings_kept(analysed.session)
             why = why_published(existing, flow, frame.schema, pipeline=pipeline, settings=kept)
             action, reason = ("refresh", why) if why else ("none", PUBLISHED)
+        if action != "none":
+            labelled = view_labels(view.declaration, pipeline)
+            check_size(self._spark, published_sql(flow), labelled, view.name)
+            rehearse_view(analysed.session, analysed.text, view.name)
         return DatasetPlan(
             name=view.name,
             identifier=view.identifier,

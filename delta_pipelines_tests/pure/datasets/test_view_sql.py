@@ -1,4 +1,4 @@
-"""The SQL text that publishes a view."""
+"""The SQL texts that publish a view."""
 
 import re
 
@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from delta_pipelines.datasets.view_sql import create_view_sql, literal
+from delta_pipelines.datasets.view_sql import (
+    alter_view_sql,
+    create_view_sql,
+    literal,
+    relabel_view_sql,
+)
 from delta_pipelines.identifiers import Identifier
 
 VIEW = Identifier(None, "s", "v")
@@ -38,12 +43,12 @@ def test_a_literal_is_read_as_the_text_it_was_made_from(text: str) -> None:
     assert spark_value(literal(text)) == text
 
 
-def test_a_view_is_created_or_replaced_with_comment_and_properties() -> None:
+def test_a_view_is_created_with_comment_and_properties() -> None:
     sql = create_view_sql(
         VIEW, "SELECT 1 AS a", comment="it's", properties={"quality": "gold", "a'b": "c\\d"}
     )
     assert sql.splitlines() == [
-        "CREATE OR REPLACE VIEW `s`.`v`",
+        "CREATE VIEW `s`.`v`",
         "COMMENT 'it\\'s'",
         "TBLPROPERTIES ('quality' = 'gold', 'a\\'b' = 'c\\\\d')",
         "AS SELECT 1 AS a",
@@ -52,7 +57,7 @@ def test_a_view_is_created_or_replaced_with_comment_and_properties() -> None:
 
 def test_a_catalog_is_named() -> None:
     sql = create_view_sql(Identifier("c", "s", "v"), "SELECT 1", comment=None, properties={})
-    assert sql.startswith("CREATE OR REPLACE VIEW `c`.`s`.`v`\n")
+    assert sql.startswith("CREATE VIEW `c`.`s`.`v`\n")
 
 
 def test_the_select_is_kept_as_it_was_written() -> None:
@@ -73,3 +78,24 @@ def test_a_comment_or_property_never_ends_the_statement_early(
 
 def test_a_literal_is_not_open_to_sparks_variable_substitution():
     assert "${" not in literal("${spark.hadoop.fs.s3a.secret.key}")
+
+
+@given(texts, st.dictionaries(texts, texts, max_size=3), st.dictionaries(texts, texts, max_size=3))
+def test_a_view_is_relabelled_by_what_differs_and_nothing_else(
+    shared: str, before: dict[str, str], after: dict[str, str]
+) -> None:
+    before, after = before | {"same": shared}, after | {"same": shared}
+    statements = relabel_view_sql(VIEW, before, after)
+    kept = {key: value for key, value in after.items() if before.get(key) != value}
+    gone = [key for key in before if key not in after]
+    assert len(statements) == bool(kept) + bool(gone)
+    assert all(statement.startswith("ALTER VIEW `s`.`v` ") for statement in statements)
+    sql = "\n".join(statements)
+    assert literal("same") not in sql
+    assert all(f"{literal(key)} = {literal(value)}" in sql for key, value in kept.items())
+    assert relabel_view_sql(VIEW, after, after) == []
+
+
+def test_an_existing_view_gets_its_query_by_one_statement_and_is_never_dropped() -> None:
+    assert alter_view_sql(VIEW, "SELECT 1 AS a") == "ALTER VIEW `s`.`v` AS SELECT 1 AS a"
+    assert "REPLACE" not in create_view_sql(VIEW, "SELECT 1", comment=None, properties={})

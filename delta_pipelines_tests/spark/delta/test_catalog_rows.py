@@ -97,7 +97,7 @@ def test_where_the_database_does_not_answer_hive_does(
     table = Identifier(None, schema, "t")
     [there] = catalog_entries(spark, [table]).values()
     assert there.table is None
-    ours = catalog_rows._database_of(Jvm(spark))
+    ours = catalog_rows.database_of(Jvm(spark))
     assert ours is not None
     nowhere = Database("jdbc:derby:;databaseName=/nowhere/at-all", "APP", "a-secret")
     other_user = replace(ours, user="somebody")  # whose schema has no tables

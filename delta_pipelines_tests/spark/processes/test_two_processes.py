@@ -113,6 +113,33 @@ def command_lines(*pids: int) -> list[str]:
     return texts
 
 
+CHANGED_VIEW = """
+from delta_pipelines.delta.view import load_view
+def declaring(sql, **options):
+    pipeline = scratch("viewed")
+    pipeline.view("v", sql, **options)
+    return pipeline.run(spark, raise_on_error=False).results["v"]
+declaring("SELECT 1 AS x", comment="old")
+before = load_view(spark, dp.Identifier(None, "viewed", "v"))
+refused = [
+    str(declaring("SELECT 1 AS x, 2 AS X").error),
+    str(declaring("SELECT 2 AS x", table_properties={"k" * 257: "1"}).error),
+    str(declaring("SELECT 2 AS x", comment="c" * 33_000).error),
+]
+assert load_view(spark, dp.Identifier(None, "viewed", "v")) == before
+long = declaring("SELECT '" + "x" * 40_000 + "' AS x", comment="c" * 32_000)
+answer = refused, long.status, [row[0] for row in rows_of(spark, "viewed.v")]
+"""
+
+
+def test_a_view_keeps_its_definition_there_too_and_its_text_has_no_limit(workers) -> None:
+    (twice, key, comment), status, rows = workers[0].do(CHANGED_VIEW)
+    assert "column X occurs twice" in twice
+    assert "keeps 256" in key
+    assert "property 'comment' has 33,000 characters, and the catalog keeps 32,672" in comment
+    assert (status, rows) == ("completed", ["x" * 40_000])
+
+
 WRONG = """
 from delta_pipelines.delta import metastore
 from delta_pipelines.postgres_catalog import PostgresCatalog
