@@ -221,6 +221,7 @@ class DeclaresDatasets(DeclaresExpectations):
             deletes_when: SQL condition over the query's columns; where it is true the key's row
                 is deleted, if it is older, and nothing is inserted. Nothing is kept of a deleted
                 row, so an older row of its key that comes with a later refresh is inserted again.
+                Expectations do not apply to such a row: only its key counts.
             **options: See `TableOptions`.
 
         Example:
