@@ -148,6 +148,7 @@ class Declaration:
         schema: Schema to put it into; None for the pipeline's default or the one in `name`.
         comment: Table or view comment.
         inputs: Bindings that differ from the default: parameter or SQL name -> dataset.
+        inputs_given: True when the declaration has `inputs=`, be it empty.
         partition_cols: Partition columns, in order.
         cluster_by: Liquid-clustering columns, in order.
         table_properties: Properties to set on the table or view.
@@ -182,3 +183,4 @@ class Declaration:
     expectations: tuple[Expectation, ...] = ()
     deterministic: bool = False
     location: SourceLocation | None = None
+    inputs_given: bool = False

@@ -26,7 +26,8 @@ class InputOption(TypedDict, total=False):
     """Bindings of a query's names."""
 
     inputs: Mapping[str, str | Input] | None
-    """Parameter (or name in the SQL text) -> dataset, where the names differ."""
+    """Parameter (or name in the SQL text) -> dataset, where the names differ. All of a SQL text that
+    only Spark understands, not the parser."""
     deterministic: bool | None
     """True: Python that runs on the rows (a UDF, `mapInPandas`, a table function) gives equal
     results for equal rows, so that a refresh may be skipped; without it such a dataset is refreshed
@@ -125,6 +126,7 @@ def checked_declaration(
             schema=check_text(options.get("schema"), "schema"),
             comment=check_text(options.get("comment"), "comment"),
             inputs=check_inputs(options.get("inputs")),
+            inputs_given=options.get("inputs") is not None,
             partition_cols=check_texts(options.get("partition_cols"), "partition_cols"),
             cluster_by=check_texts(options.get("cluster_by"), "cluster_by"),
             table_properties=canonical_properties(

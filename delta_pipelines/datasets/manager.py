@@ -10,11 +10,12 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from delta_pipelines.datasets.namespace import current_namespace, ensure_schema
+from delta_pipelines.datasets.namespace import ensure_schema
 from delta_pipelines.datasets.publishing import publish
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.sessions import (
     active,
+    current_namespace,
     drop_temporary_views,
     isolated_session,
     settings,

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic, items, optional
 from delta_pipelines.errors import SessionError
+from delta_pipelines.identifiers import quoted
 from delta_pipelines.redaction import Redaction
 
 _INTERRUPT = "spark.job.interruptOnCancel"
@@ -50,6 +51,27 @@ def drop_temporary_views(spark: SparkSession) -> None:
         catalog = spark._jsparkSession.sessionState().catalog()
         for view in items(catalog.listLocalTempViews("*")):
             catalog.dropTempView(view.table())
+
+
+@contextmanager
+def current_namespace(spark: SparkSession, catalog: str | None, schema: str) -> Iterator[None]:
+    """Make a catalog and schema the session's current ones while the block runs.
+
+    Args:
+        spark: The session; its own current ones are restored whatever happens.
+        catalog: Catalog, None to leave it.
+        schema: Schema; must exist.
+    """
+    catalog_before = spark.catalog.currentCatalog()
+    schema_before = spark.catalog.currentDatabase()
+    try:
+        if catalog is not None:
+            spark.catalog.setCurrentCatalog(catalog)
+        spark.catalog.setCurrentDatabase(quoted(schema))
+        yield
+    finally:
+        spark.catalog.setCurrentCatalog(catalog_before)
+        spark.catalog.setCurrentDatabase(quoted(schema_before))
 
 
 def log_trace(log: logging.Logger, spark: SparkSession, error: Exception) -> None:

@@ -130,6 +130,8 @@ class Flow:
         inputs: Parameter (or name in the SQL text) -> dataset, in order.
         streams: The inputs among them that are read as a stream, and how.
         references: Where the SQL text names them; empty for functions.
+        by_name: True when the parser does not find the inputs in the SQL text, so that each
+            becomes a table of its name in `inputs`.
         outside: Tables that the SQL text reads and that are not of the pipeline.
         catalog: Catalog in which unqualified names stand; None for the session's.
         schema: Schema in which unqualified names stand.
@@ -144,6 +146,7 @@ class Flow:
     catalog: str | None = None
     schema: str = "default"
     streams: Mapping[str, Stream | Changes] = field(default_factory=dict)
+    by_name: bool = False
 
     @property
     def identifier(self) -> Identifier:

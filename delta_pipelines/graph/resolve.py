@@ -15,7 +15,8 @@ from delta_pipelines.graph.expectations import shared_problems
 from delta_pipelines.graph.graph import Dataset, Flow, Graph, Source, SqlReference, Table, View
 from delta_pipelines.graph.names import suggestion
 from delta_pipelines.graph.order import cycles, topological_order
-from delta_pipelines.graph.sql_inputs import SqlProblem, TableName, table_names
+from delta_pipelines.graph.sql_inputs import TableName
+from delta_pipelines.graph.sql_reading import SqlReading, read_sql, use_problem
 from delta_pipelines.graph.streams import stream_problems, stream_warnings
 from delta_pipelines.graph.validate import declaration_problems, graph_problems, graph_warnings
 from delta_pipelines.identifiers import Identifier, name_problem, parse_identifier
@@ -195,13 +196,21 @@ class _Resolver:
         inputs: dict[str, Identifier] = {}
         references: list[SqlReference] = []
         outside: list[str] = []
-        if declaration.query is not None and declaration.query.sql is not None:
-            for table in self._tables_of(declaration, declaration.query.sql):
+        reading = self._sql_reading(declaration)
+        if reading is not None:
+            bound = declaration.inputs if reading.by_name else {}
+            for name, dataset in bound.items():
+                found = self._dataset_named(declaration, _name(dataset), f"inputs[{name!r}]")
+                if found is not None:
+                    inputs[name] = found
+            for table in reading.tables:
                 found = self._sql_input(declaration, table)
                 if found is None:
                     outside.append(table.name)
                     continue
-                self._check_use(declaration, table)
+                problem = use_problem(table)
+                if problem is not None:
+                    self._problem(declaration, problem)
                 inputs[table.name] = found
                 alias = None if table.alias else table.parts[-1]
                 place = (table.start, table.end)
@@ -221,6 +230,7 @@ class _Resolver:
             outside=tuple(outside),
             catalog=self._pipeline.catalog,
             schema=self._pipeline.schema.lower(),
+            by_name=reading is not None and reading.by_name,
         )
 
     def _streams(
@@ -241,17 +251,15 @@ class _Resolver:
                 streams[name] = Stream(bound)
         return streams
 
-    def _tables_of(self, declaration: Declaration, sql: str) -> Iterable[TableName]:
-        try:
-            tables = table_names(sql)
-        except SqlProblem as problem:
-            self._problem(declaration, str(problem))
-            return ()
-        named = {table.name.lower() for table in tables}
-        for bound in declaration.inputs:
-            if bound.lower() not in named:
-                self._problem(declaration, f"inputs binds {bound!r}, which the SQL never names.")
-        return tables
+    def _sql_reading(self, declaration: Declaration) -> SqlReading | None:
+        if declaration.query is None or declaration.query.sql is None:
+            return None
+        names = [d.name for d in self._datasets.values() if d.declaration is not declaration]
+        given = declaration.inputs_given
+        reading = read_sql(declaration.query.sql, declaration.inputs, names, given=given)
+        for problem in reading.problems:
+            self._problem(declaration, problem)
+        return reading
 
     def _sql_input(self, declaration: Declaration, table: TableName) -> Identifier | None:
         bindings = {name.lower(): bound for name, bound in declaration.inputs.items()}
@@ -271,17 +279,11 @@ class _Resolver:
             self.unknown += 1
             self._problem(declaration, f"{text} in its own schema; in SQL write {whole}.")
             return
-        more = " A table of somebody else is read by its qualified name, or declared by source()."
+        more = (
+            " A table outside of the pipeline is read by its qualified name, or declared by "
+            "source()."
+        )
         self._unknown(declaration, text, name, more)
-
-    def _check_use(self, declaration: Declaration, table: TableName) -> None:
-        """What Spark's grammar takes after a table's name only, where the input's name goes in."""
-        if table.time_travel:
-            text = "every dataset is read at the one version that the run pins; leave out AS OF."
-            self._problem(declaration, f"the SQL reads {table.name!r} at a version: {text}")
-        elif table.sampled and table.alias is None:
-            text = f"give the sample an alias: {table.name} TABLESAMPLE (...) AS {table.parts[-1]}."
-            self._problem(declaration, text)
 
     def _parameters(self, declaration: Declaration) -> list[str]:
         function = declaration.query.function if declaration.query else None

@@ -1,17 +1,22 @@
 """Which tables a SQL text reads, and where in the text it names them.
 
-sqlglot parses Spark's dialect with positions, so a name can be replaced in the text itself:
-nothing is rendered anew, and what Spark analyses is what the user wrote.
+sqlglot parses Spark's dialect with positions, so a name can be replaced in the text itself: Spark
+analyses the text that the user wrote. Where sqlglot does not understand the text, the declaration
+names the inputs (`inputs=`), and each becomes a table of that name.
 
 sqlglot costs 0.7 s of CPU to import, so only a pipeline with SQL texts imports it.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from delta_pipelines.identifiers import quoted
+
 if TYPE_CHECKING:
     from sqlglot import exp
+    from sqlglot.errors import ParseError
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,16 @@ class TableName:
 
 
 class SqlProblem(ValueError):
-    """The text is not one SELECT that can be read; the message says why."""
+    """The text is not one query; the message says why."""
+
+
+class NotUnderstood(SqlProblem):
+    """sqlglot does not understand the text, which Spark may; the message says where."""
+
+
+_QUERIES_BEGIN = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(")
+_HIDES_A_NAME = ("STREAM", "TABLE")
+"""What sqlglot takes for a function or a table, and Spark for a word before a table's name."""
 
 
 def table_names(sql: str) -> tuple[TableName, ...]:
@@ -53,28 +67,26 @@ def table_names(sql: str) -> tuple[TableName, ...]:
         sql: One SELECT statement in Spark's dialect.
 
     Raises:
-        SqlProblem: The text does not parse, holds several statements or is no SELECT.
+        NotUnderstood: sqlglot does not understand the text.
+        SqlProblem: The text holds several statements, or a statement that is not a query.
 
     Example:
         >>> [t.name for t in table_names("WITH x AS (SELECT * FROM a.b) SELECT * FROM x JOIN c")]
         ['a.b', 'c']
     """
-    import sqlglot
     from sqlglot import exp
-    from sqlglot.errors import SqlglotError
     from sqlglot.optimizer.scope import traverse_scope
 
-    try:
-        parsed = sqlglot.parse(sql, read="spark")
-    except SqlglotError as error:
-        raise SqlProblem(f"the SQL text does not parse: {_first_line(error)}") from error
-    # A comment behind the last semicolon is parsed as a statement.
-    statements = [s for s in parsed if s is not None and not isinstance(s, exp.Semicolon)]
-    if len(statements) != 1:
-        raise SqlProblem(f"a query is one SELECT; the text holds {len(statements)} statements.")
-    statement = statements[0]
+    statement = _parsed(sql)
+    if isinstance(statement, exp.Values) and statement.find(exp.Query) is None:
+        return ()
     if not isinstance(statement, exp.Query):
-        raise SqlProblem(f"a query is a SELECT; this is {statement.key.upper()}.")
+        raise NotUnderstood(f"the SQL text does not parse (sqlglot): it is {statement.key}.")
+    for function in statement.find_all(exp.Anonymous):
+        named = str(function.this).upper()
+        of_a_table = named == "IDENTIFIER" and isinstance(function.parent, exp.Table)
+        if named in _HIDES_A_NAME or of_a_table:
+            raise _hidden(f"{named}(...)")
     names: dict[int, TableName] = {}
     for scope in traverse_scope(statement):
         ctes = {name.lower() for name in scope.cte_sources}
@@ -82,12 +94,83 @@ def table_names(sql: str) -> tuple[TableName, ...]:
             if table.db or table.name.lower() not in ctes:
                 found = _located(table, sql)
                 if found is not None:
+                    if sql[found.start : found.end].upper() in _HIDES_A_NAME:
+                        raise _hidden(f"{found.name} {found.alias or ''}")
                     names[found.start] = found
     prefixes = _prefixes(statement)
     return tuple(
         replace(names[start], prefixes=prefixes.get(_folded(names[start].parts), ()))
         for start in sorted(names)
     )
+
+
+def mentions(sql: str, name: str) -> bool:
+    """True when a text has a name as a word, wherever it stands.
+
+    Example:
+        >>> mentions("FROM Orders |> LIMIT 1", "orders"), mentions("FROM all_orders", "orders")
+        (True, False)
+    """
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.IGNORECASE) is not None
+
+
+def bare_statement(sql: str) -> str:
+    r"""A statement as the catalog keeps it: without comments around it, and no semicolon.
+
+    Args:
+        sql: One statement.
+
+    Example:
+        >>> bare_statement("-- late ones\nSELECT 1 /* one */ AS n; -- end")
+        'SELECT 1 /* one */ AS n'
+    """
+    import sqlglot
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = sqlglot.tokenize(sql, read="spark")
+    except TokenError:
+        return sql.strip()
+    while tokens and tokens[-1].token_type is sqlglot.TokenType.SEMICOLON:
+        tokens.pop()
+    return sql[tokens[0].start : tokens[-1].end + 1] if tokens else sql.strip()
+
+
+def in_parentheses(sql: str) -> str:
+    """A SELECT of all rows of a query.
+
+    Spark reads nothing but a query in parentheses. A command does not parse there, which
+    `spark.sql` would run at once.
+
+    Args:
+        sql: The query.
+
+    Example:
+        >>> print(in_parentheses("FROM t |> LIMIT 1;"))
+        SELECT * FROM (FROM t |> LIMIT 1
+        )
+    """
+    # A comment at the end of the text must not hide the parenthesis.
+    return f"SELECT * FROM ({bare_statement(sql)}\n)"
+
+
+def with_tables(sql: str, tables: Mapping[str, str]) -> str:
+    """A query that reads other tables under the names of its text.
+
+    Args:
+        sql: The query.
+        tables: Name in the text -> table, quoted.
+
+    Example:
+        >>> print(with_tables("FROM o |> LIMIT 1", {"o": "`s`.`orders`"}))
+        WITH `o` AS (TABLE `s`.`orders`)
+        SELECT * FROM (FROM o |> LIMIT 1
+        )
+    """
+    if not tables:
+        return bare_statement(sql)
+    named = ", ".join(f"{quoted(name)} AS (TABLE {table})" for name, table in tables.items())
+    return f"WITH {named}\n{in_parentheses(sql)}"
 
 
 def replace_names(sql: str, replacements: list[tuple[int, int, str]]) -> str:
@@ -141,5 +224,52 @@ def _located(table: "exp.Table", sql: str) -> TableName | None:
     )
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0].replace("\x1b[4m", "").replace("\x1b[0m", "")
+def _parsed(sql: str) -> "exp.Expr":
+    """The one statement of a text."""
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import ParseError, SqlglotError
+
+    begins = re.match(r"\(|\w+", bare_statement(sql))
+    if begins is not None and begins[0].upper() not in _QUERIES_BEGIN:
+        raise SqlProblem(_not_a_query(begins[0].upper()))
+    try:
+        parsed = sqlglot.parse(sql, read="spark")
+    except ParseError as error:
+        raise NotUnderstood(_parse_error(error)) from error
+    except SqlglotError as error:
+        why = str(error.__cause__ or error).splitlines()[0]
+        raise NotUnderstood(f"the SQL text does not parse (sqlglot): {why}.") from error
+    # A comment behind the last semicolon is parsed as a statement.
+    statements = [s for s in parsed if s is not None and not isinstance(s, exp.Semicolon)]
+    if len(statements) != 1:
+        raise SqlProblem(f"a query is one SELECT; the text holds {len(statements)} statements.")
+    statement = statements[0]
+    if isinstance(statement, exp.DML | exp.MultitableInserts):
+        raise SqlProblem(_not_a_query(statement.key.upper()))
+    return statement
+
+
+def _hidden(text: str) -> NotUnderstood:
+    return NotUnderstood(f"the SQL parser (sqlglot) does not find the table in {text.strip()}.")
+
+
+def _not_a_query(statement: str) -> str:
+    if statement == "BEGIN":
+        return (
+            "a SQL script (BEGIN ... END) runs its statements while it is planned, so it cannot be "
+            "a query; write one SELECT."
+        )
+    return f"a query is a SELECT (or FROM, VALUES, TABLE, WITH); this is {statement}."
+
+
+def _parse_error(error: "ParseError") -> str:
+    found = error.errors[0] if error.errors else {}
+    line, last, text = found.get("line"), found.get("col"), found.get("highlight") or ""
+    why = re.split(r" but got <| for <class", str(found.get("description") or error), maxsplit=1)[0]
+    why = why.splitlines()[0].rstrip(".")
+    if line is None or last is None:
+        return f"the SQL text does not parse (sqlglot): {why}."
+    near = f", at {text!r}" if text else ""
+    column = max(last - len(text) + 1, 1)
+    return f"the SQL text does not parse (sqlglot): line {line}, column {column}{near}: {why}."

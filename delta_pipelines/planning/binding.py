@@ -6,18 +6,19 @@ which inputs a query really reads (`planning/inputs.py`).
 
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from delta_pipelines.declarations import Changes, Stream
 from delta_pipelines.delta.query_session import query_session
 from delta_pipelines.delta.relations import DECLARED_PREFIX
-from delta_pipelines.delta.sessions import settings
+from delta_pipelines.delta.sessions import current_namespace, settings
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Graph, View
 from delta_pipelines.graph.resolve import SESSION_PARAMETER
-from delta_pipelines.graph.sql_inputs import replace_names
+from delta_pipelines.graph.sql_inputs import in_parentheses, replace_names, with_tables
 from delta_pipelines.graph.streams import STREAMING_KINDS
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.identifiers import Identifier, quoted
 from delta_pipelines.redaction import Redaction
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class Binder:
         return frame
 
     def _sql(self, flow: Flow, sql: str) -> "DataFrame":
+        if flow.by_name:
+            return self._sql_by_name(flow, sql)
         replacements: list[tuple[int, int, str]] = []
         for reference in flow.references:
             marker, frame = self._marked(flow, reference.name, reference.identifier)
@@ -120,6 +123,31 @@ class Binder:
             replacements += reference.replaced_by(f"`{marker}`")
         self.text = replace_names(sql, replacements)
         return self._session.sql(self.text)
+
+    def _sql_by_name(self, flow: Flow, sql: str) -> "DataFrame":
+        """Spark's own parser finds the inputs: each is a temporary view while it analyses.
+
+        Any other name without a schema stands in the flow's schema, so that a dataset that
+        `inputs=` does not name is found, and refused.
+        """
+        # All frames first: a SQL text behind one of them has names of its own.
+        marked = {name: self._marked(flow, name, i) for name, i in flow.inputs.items()}
+        self.text = with_tables(sql, {name: f"`{marker}`" for name, (marker, _) in marked.items()})
+        try:
+            for name, (marker, frame) in marked.items():
+                frame.createOrReplaceTempView(marker)
+                frame.createOrReplaceTempView(quoted(name))
+            with self._namespace(flow):
+                return self._session.sql(in_parentheses(sql))
+        finally:
+            for name in marked:
+                self._session.catalog.dropTempView(name)
+
+    def _namespace(self, flow: Flow) -> AbstractContextManager[None]:
+        schema = ".".join(quoted(part) for part in (flow.catalog, flow.schema) if part)
+        if not self._session.catalog.databaseExists(schema):
+            return nullcontext()
+        return current_namespace(self._session, flow.catalog, flow.schema)
 
     def _marked(self, flow: Flow, name: str, identifier: Identifier) -> "tuple[str, DataFrame]":
         number = str(len(self._markers))

@@ -39,11 +39,12 @@ def check_inputs_read(
         if dataset is not None:
             undeclared[dataset] = _undeclared(dataset, flow)
     texts = list(undeclared.values())
+    under = " under that name" if flow.by_name else ""
     marked = [r.name for r in relations if r.kind == "declared" and r.name is not None]
     read = {markers[marker] for marker in marked if marker in markers}
     if not any(relation.kind == "opaque" for relation in relations):
         texts += [
-            f"input {name!r} ({identifier}) is never read; take it out of the declaration."
+            f"input {name!r} ({identifier}) is never read{under}; take it out of the declaration."
             for name, identifier in flow.inputs.items()
             if identifier not in read
         ]
@@ -87,6 +88,12 @@ def _undeclared(dataset: Identifier, flow: Flow) -> str:
             f"the query reads {dataset}, which it makes itself. An upsert merges its rows with "
             f"the table's by their keys, without reading them; for what became of a table, read "
             f"another dataset, or a copy declared as a source()."
+        )
+    if flow.by_name:
+        return (
+            f"the query reads {dataset}, a dataset of the pipeline, without declaring it. Its SQL "
+            f"is bound by inputs= alone: add {dataset.name!r} there, and write it without a schema "
+            f"in the text."
         )
     return (
         f"the query reads {dataset}, a dataset of the pipeline, without declaring it. "

@@ -10,8 +10,8 @@ from delta_pipelines.declarations import Declaration
 from delta_pipelines.delta.view import ViewState
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow
-from delta_pipelines.graph.sql_inputs import replace_names
-from delta_pipelines.identifiers import parse_identifier
+from delta_pipelines.graph.sql_inputs import bare_statement, replace_names, with_tables
+from delta_pipelines.identifiers import Identifier, parse_identifier
 from delta_pipelines.planning.kept_schema import nullable_schema
 from delta_pipelines.planning.ownership import PIPELINE_KEY, check_owner, owner
 from delta_pipelines.planning.schema_diff import SchemaChange, diff_schemas
@@ -34,14 +34,22 @@ def published_sql(flow: Flow) -> str:
     sql = flow.declaration.query.sql if flow.declaration.query else None
     if sql is None:
         raise DatasetError("a persisted view is SQL text.", dataset=flow.name)
+    if flow.by_name:
+        named = {name: i for name, i in flow.inputs.items() if not _is(name, i, flow)}
+        return with_tables(sql, {name: i.quoted for name, i in named.items()})
     replacements: list[tuple[int, int, str]] = []
     for reference in flow.references:
         identifier = reference.identifier
         written = sql[reference.start : reference.end].replace("`", "").lower()
-        if parse_identifier(written, catalog=flow.catalog, schema=flow.schema) == identifier:
+        if _is(written, identifier, flow):
             continue
         replacements += reference.replaced_by(identifier.quoted)
     return bare_statement(replace_names(sql, replacements))
+
+
+def _is(name: str, identifier: Identifier, flow: Flow) -> bool:
+    """True when a name of the text means the dataset in the catalog, too."""
+    return parse_identifier(name, catalog=flow.catalog, schema=flow.schema) == identifier
 
 
 def view_properties(declaration: Declaration, pipeline: str | None) -> dict[str, str]:
@@ -191,21 +199,3 @@ def check_view_columns(schema: StructType, dataset: str, *, case_sensitive: bool
             f"name for every column: rename or drop one in the query.",
             dataset=dataset,
         )
-
-
-def bare_statement(sql: str) -> str:
-    r"""A statement as the catalog keeps it: without comments around it, and no semicolon.
-
-    Args:
-        sql: One statement that parses.
-
-    Example:
-        >>> bare_statement("-- late ones\nSELECT 1 /* one */ AS n; -- end")
-        'SELECT 1 /* one */ AS n'
-    """
-    import sqlglot
-
-    tokens = sqlglot.tokenize(sql, read="spark")
-    while tokens and tokens[-1].token_type is sqlglot.TokenType.SEMICOLON:
-        tokens.pop()
-    return sql[tokens[0].start : tokens[-1].end + 1] if tokens else sql.strip()

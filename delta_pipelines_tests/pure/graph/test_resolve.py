@@ -317,6 +317,56 @@ def test_a_binding_that_the_text_never_names_is_refused() -> None:
     assert "'g'" in only_problem(p)
 
 
+WINDOWS = "SELECT window.end, count(*) AS n FROM flights GROUP BY window(ts, '1 hour')"
+
+
+def test_a_text_that_only_spark_understands_needs_its_inputs_and_the_error_says_which() -> None:
+    p = pipeline()
+    numbers(p, "flights")
+    numbers(p, "other.airports")
+    p.view("hours", WINDOWS)
+    text = only_problem(p)
+    assert text.startswith("the SQL text does not parse (sqlglot): line 1, column 65, at ','")
+    assert text.endswith("inputs={'flights': 'flights'}.")
+
+
+def test_inputs_are_enough_for_a_text_that_only_spark_understands() -> None:
+    p = pipeline()
+    numbers(p, "flights")
+    numbers(p, "other.airports")
+    p.view("hours", WINDOWS, inputs={"flights": "flights"})
+    p.materialized_view("rest", "FROM a |> SET n = 2", inputs={"a": dp.Batch("other.airports")})
+    p.materialized_view("hidden", "FROM f(x => TABLE(a))", inputs={"a": "flights"})
+    p.materialized_view("nothing", "SELECT parse_json('{}'):a.b::int AS n", inputs={})
+    p.materialized_view("found", "SELECT * FROM flights JOIN a", inputs={"a": "other.airports"})
+    flows = p.graph().flows
+    read = {flow.name: {n: str(i) for n, i in flow.inputs.items()} for flow in flows}
+    assert read["hours"] == {"flights": "s.flights"}
+    assert read["rest"] == {"a": "other.airports"}
+    assert read["hidden"] == {"a": "s.flights"}
+    assert read["nothing"] == {}
+    assert read["found"] == {"flights": "s.flights", "a": "other.airports"}
+    assert [f.name for f in flows if f.by_name] == ["hours", "rest", "hidden", "nothing"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "why"),
+    [
+        ({"s.flights": "flights"}, r"inputs={'flights': 'flights'}"),
+        ({"flights": "flihgts"}, "did you mean 'flights'"),
+        ({"a": "flights", "A": "flights"}, "more than once"),
+    ],
+)
+def test_inputs_of_such_a_text_are_names_without_a_schema_of_datasets(
+    inputs: dict[str, str], why: str
+) -> None:
+    p = pipeline()
+    numbers(p, "flights")
+    p.view("hours", WINDOWS, inputs=inputs)
+    with pytest.raises(dp.DeclarationError, match=why):
+        p.graph()
+
+
 @pytest.mark.parametrize("sql", ["SELECT * FROM", "DROP TABLE t", "SELECT 1; SELECT 2", ""])
 def test_a_text_that_is_no_select_is_refused(sql: str) -> None:
     p = pipeline()

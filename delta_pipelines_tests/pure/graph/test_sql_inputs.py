@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pipelines.graph.sql_inputs import SqlProblem, replace_names, table_names
+from delta_pipelines.graph.sql_inputs import (
+    NotUnderstood,
+    SqlProblem,
+    in_parentheses,
+    replace_names,
+    table_names,
+)
 
 
 def named(sql: str) -> list[str]:
@@ -87,6 +93,10 @@ def test_the_alias_of_the_text_is_known() -> None:
         ("DROP TABLE t", "DROP"),
         ("CREATE TABLE t AS SELECT 1", "CREATE"),
         ("DELETE FROM t", "DELETE"),
+        ("-- rows\nMERGE INTO t USING u ON true WHEN MATCHED THEN DELETE", "MERGE"),
+        ("WITH c AS (SELECT 1) INSERT INTO t SELECT * FROM c", "INSERT"),
+        ("BEGIN DECLARE n INT; SELECT n; END", "script"),
+        ("EXPLAIN SELECT 1", "EXPLAIN"),
     ],
 )
 def test_what_is_not_one_select_is_refused_with_the_reason(sql: str, why: str) -> None:
@@ -94,6 +104,38 @@ def test_what_is_not_one_select_is_refused_with_the_reason(sql: str, why: str) -
         table_names(sql)
     assert "\x1b" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "place"),
+    [
+        ("SELECT *\nFROM t\nGROUP BY window(ts, '1 hour')", "line 3, column 19, at ','"),
+        ("SELECT x:y.z::string AS v FROM t", "line 1, column 11, at '.'"),
+        ("SELECT * FROM f(TABLE(t) PARTITION BY k)", "line 1, column 26, at 'PARTITION BY'"),
+        ("FROM t |> SET n = 2", "line 1, column 11, at 'SET'"),
+        ("SELECT * FROM f(rows => TABLE(t))", r"TABLE(...)"),
+        ("SELECT * FROM STREAM t", "STREAM t"),
+        ("SELECT * FROM (TABLE t)", "TABLE t"),
+        ("SELECT * FROM IDENTIFIER('t')", "IDENTIFIER(...)"),
+        ("TABLE t", "does not parse"),
+        ("SELECT 'it", "Missing ' from 1:"),
+    ],
+)
+def test_what_only_spark_may_understand_is_said_with_its_place(sql: str, place: str) -> None:
+    with pytest.raises(NotUnderstood) as caught:
+        table_names(sql)
+    assert place in str(caught.value)
+
+
+def test_rows_in_the_text_itself_have_no_inputs() -> None:
+    assert named("VALUES (1, 'FROM t')") == []
+    with pytest.raises(NotUnderstood):
+        table_names("VALUES ((SELECT max(n) FROM t))")
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1;", "SELECT 1 -- one", "-- one\nSELECT 1;  -- (", "'"])
+def test_a_comment_never_hides_the_parenthesis_behind_a_query(sql: str) -> None:
+    assert in_parentheses(sql).splitlines()[-1] == ")"
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\\'"), max_size=12)

@@ -66,6 +66,14 @@ def test_a_dataset_of_another_catalog_is_named_in_full() -> None:
     assert published_sql(made) == "SELECT * FROM `c`.`s`.`planes` AS `planes`"
 
 
+def test_a_text_that_only_spark_understands_reads_bound_names_by_a_with() -> None:
+    assert published_sql(flow("TABLE flights;", inputs={"flights": "flights"})) == "TABLE flights"
+    made = flow("TABLE x -- all", inputs={"x": "other.airports"})
+    assert published_sql(made) == (
+        "WITH `x` AS (TABLE `other`.`airports`)\nSELECT * FROM (TABLE x\n)"
+    )
+
+
 def test_a_function_cannot_be_published() -> None:
     p = dp.Pipeline("p", schema="s")
 

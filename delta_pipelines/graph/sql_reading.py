@@ -1,0 +1,97 @@
+"""How the inputs of a SQL text are found: by the parser, or by `inputs=` alone. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from delta_pipelines.declarations import Input
+from delta_pipelines.graph.names import suggestion
+from delta_pipelines.graph.sql_inputs import (
+    NotUnderstood,
+    SqlProblem,
+    TableName,
+    mentions,
+    table_names,
+)
+
+
+@dataclass(frozen=True)
+class SqlReading:
+    """What is known of a SQL text before Spark sees it.
+
+    Args:
+        tables: The tables that the parser finds.
+        by_name: True when only `inputs=` says what the text reads.
+        problems: What is wrong, as sentences.
+    """
+
+    tables: tuple[TableName, ...] = ()
+    by_name: bool = False
+    problems: tuple[str, ...] = ()
+
+
+def read_sql(
+    sql: str, inputs: Mapping[str, str | Input], datasets: Iterable[str], *, given: bool
+) -> SqlReading:
+    """Find the tables of a text, or see that the declaration names them.
+
+    Args:
+        sql: The text.
+        inputs: Names in the text that the declaration binds.
+        datasets: Names of the pipeline's datasets, to suggest some.
+        given: True when the declaration has `inputs=`, be it empty.
+    """
+    try:
+        tables = table_names(sql)
+    except NotUnderstood as problem:
+        if given:
+            return _by_name(inputs)
+        return SqlReading(problems=(f"{problem} {_name_inputs(sql, datasets)}",))
+    except SqlProblem as problem:
+        return SqlReading(problems=(str(problem),))
+    named = {table.name.lower() for table in tables}
+    missed = [bound for bound in inputs if bound.lower() not in named]
+    # The parser has taken a name for something else: Spark's own is asked.
+    if missed and all(mentions(sql, bound) for bound in missed):
+        return _by_name(inputs)
+    problems = (
+        f"inputs binds {bound!r}, which the SQL never names"
+        + suggestion(bound, [table.name for table in tables])
+        for bound in missed
+    )
+    return SqlReading(tables, problems=tuple(problems))
+
+
+def use_problem(table: TableName) -> str | None:
+    """What Spark's grammar takes after a table's name only, where the input's name goes in."""
+    if table.time_travel:
+        text = "every dataset is read at the one version that the run pins; leave out AS OF."
+        return f"the SQL reads {table.name!r} at a version: {text}"
+    if table.sampled and table.alias is None:
+        return f"give the sample an alias: {table.name} TABLESAMPLE (...) AS {table.parts[-1]}."
+    return None
+
+
+def _name_inputs(sql: str, datasets: Iterable[str]) -> str:
+    mentioned = [name for name in datasets if mentions(sql, name)]
+    written = ", ".join(f"{name.rpartition('.')[2]!r}: {name!r}" for name in mentioned)
+    return (
+        f"If Spark understands it, say which datasets it reads, each by its name in the text and "
+        f"without a schema: inputs={{{written}}}."
+    )
+
+
+def _by_name(inputs: Mapping[str, str | Input]) -> SqlReading:
+    problems = []
+    folded = [name.lower() for name in inputs]
+    for name, bound in inputs.items():
+        if "." in name:
+            dataset = bound if isinstance(bound, str) else bound.name
+            last = name.rpartition(".")[2]
+            problems.append(
+                f"the SQL parser (sqlglot) does not find {name!r} in the text, and Spark binds an "
+                f"input only to a name without a schema: write {last} in the text, and "
+                f"inputs={{{last!r}: {dataset!r}}}."
+            )
+        elif folded.count(name.lower()) > 1:
+            problems.append(f"inputs binds {name!r} more than once, in other letter case.")
+    return SqlReading(by_name=True, problems=tuple(problems))
