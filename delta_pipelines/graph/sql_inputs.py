@@ -94,8 +94,8 @@ def table_names(sql: str) -> tuple[TableName, ...]:
             if table.db or table.name.lower() not in ctes:
                 found = _located(table, sql)
                 if found is not None:
-                    if sql[found.start : found.end].upper() in _HIDES_A_NAME:
-                        raise _hidden(f"{found.name} {found.alias or ''}")
+                    if _is_a_word_before(found, sql):
+                        raise _hidden(f"{found.name} {found.alias}")
                     names[found.start] = found
     prefixes = _prefixes(statement)
     return tuple(
@@ -248,6 +248,12 @@ def _parsed(sql: str) -> "exp.Expr":
     if isinstance(statement, exp.DML | exp.MultitableInserts):
         raise SqlProblem(_not_a_query(statement.key.upper()))
     return statement
+
+
+def _is_a_word_before(table: TableName, sql: str) -> bool:
+    """True for `TABLE a` and `STREAM a`, which sqlglot reads as a table with the alias a."""
+    written, rest = sql[table.start : table.end].upper(), sql[table.end :].lstrip().upper()
+    return written in _HIDES_A_NAME and table.alias is not None and not rest.startswith("AS ")
 
 
 def _hidden(text: str) -> NotUnderstood:

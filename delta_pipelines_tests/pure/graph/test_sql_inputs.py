@@ -38,6 +38,7 @@ def named(sql: str) -> list[str]:
         ("SELECT * FROM range(10)", []),
         ("SELECT * FROM delta.`/folder/x`", ["delta./folder/x"]),
         ("SELECT * FROM `my``table`", ["my`table"]),
+        ("SELECT * FROM stream JOIN table AS t JOIN `stream` s", ["stream", "table", "stream"]),
     ],
 )
 def test_every_table_is_found_in_the_order_of_the_text(sql: str, names: list[str]) -> None:
