@@ -82,7 +82,10 @@ class DeclaresDatasets(DeclaresExpectations):
     ) -> Decorator: ...
 
     def streaming_table(
-        self, name: str | F | None = None, **options: Unpack[TableOptions]
+        self,
+        name: str | F | None = None,
+        sql: str | None = None,
+        **options: Unpack[TableOptions],
     ) -> F | Decorator | None:
         """Declare a table to which every refresh appends what is new in its stream, exactly once.
 
@@ -92,6 +95,7 @@ class DeclaresDatasets(DeclaresExpectations):
 
         Args:
             name: Dataset name; the function's own by default.
+            sql: Not possible here; a stream is read by a function.
             **options: See `TableOptions`.
 
         Example:
@@ -102,6 +106,12 @@ class DeclaresDatasets(DeclaresExpectations):
             ... def departures(flights):
             ...     return flights.where("dep_time IS NOT NULL")
         """
+        if sql is not None:
+            with located(name if isinstance(name, str) else None, location_of_caller()):
+                raise DeclarationError(
+                    "a streaming table is a function that returns a stream, not SQL text; a "
+                    "temporary_view() that it reads may be SQL text."
+                )
         return self._declare("streaming_table", name, None, options)
 
     def create_streaming_table(self, name: str, **options: Unpack[TableOptions]) -> None:
@@ -239,7 +249,7 @@ class DeclaresDatasets(DeclaresExpectations):
             )
         return self._declare("upsert", name, sql, options, merging)
 
-    def view(self, name: str, sql: str, **options: Unpack[ViewOptions]) -> None:
+    def view(self, name: str, sql: str | None = None, **options: Unpack[ViewOptions]) -> None:
         """Declare a persisted view, published in the catalog once its inputs exist.
 
         Args:
@@ -253,8 +263,14 @@ class DeclaresDatasets(DeclaresExpectations):
             >>> p.materialized_view("flights", "SELECT 42 AS dep_delay")
             >>> p.view("late_flights", "SELECT * FROM flights WHERE dep_delay > 30")
         """
-        if not isinstance(name, str) or not isinstance(sql, str):
-            raise DeclarationError("view(name, sql): a persisted view is SQL text, not a function.")
+        with located(name if isinstance(name, str) else None, location_of_caller()):
+            if callable(name) or callable(sql) or sql is None:
+                raise DeclarationError(
+                    "view(name, sql): a persisted view is SQL text, not a function. For a function "
+                    "there is temporary_view, which is not published, or materialized_view."
+                )
+            check_text(name, "name")
+            check_text(sql, "sql")
         self._declare("view", name, sql, options)
 
     @overload
@@ -327,10 +343,11 @@ class DeclaresDatasets(DeclaresExpectations):
         if callable(name):
             self._record(kind, _name_of(name), Query(function=name), options, upsert)
             return name
-        check_text(name, "name")
-        if check_text(sql, "sql") is not None:
-            if name is None:
-                raise DeclarationError("A dataset declared by SQL text needs a name.")
+        with located(name if isinstance(name, str) else None, location_of_caller()):
+            check_text(name, "name")
+            if check_text(sql, "sql") is not None and name is None:
+                raise DeclarationError("a dataset that is SQL text needs a name.")
+        if sql is not None and name is not None:
             self._record(kind, name, Query(sql=sql), options, upsert)
             return None
         begun = self._begin(kind, name)

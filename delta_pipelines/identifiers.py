@@ -84,6 +84,23 @@ def folded(identifier: Identifier) -> str:
     return str(identifier.plain).lower()
 
 
+_COLUMN = re.compile(
+    r"\s*(`[^`]*`|\w+)\s*[\s:]\s*(STRING|(TINY|SMALL|BIG)?INT|INTEGER|BYTE|SHORT|LONG|FLOAT|REAL|"
+    r"DOUBLE|DEC|NUMERIC|BOOL|DATE|TIME|BINARY|VARIANT|INTERVAL|ARRAY|MAP|STRUCT|(VAR)?CHAR)",
+    re.IGNORECASE,
+)
+
+
+def has_columns(schema: str) -> bool:
+    """True when a schema's name begins with a column and its type, as Spark writes columns.
+
+    Example:
+        >>> has_columns("id INT, name STRING"), has_columns("aviation")
+        (True, False)
+    """
+    return _COLUMN.match(schema) is not None
+
+
 def name_problem(name: str) -> str | None:
     """Say what is wrong with a declared name, or None.
 

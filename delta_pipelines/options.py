@@ -1,5 +1,6 @@
 """The options that every dataset shares, and the checks of their Python types."""
 
+import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,9 @@ from delta_pipelines.declarations import (
     UpsertKeys,
 )
 from delta_pipelines.errors import DeclarationError
+from delta_pipelines.graph.names import suggestion
 from delta_pipelines.graph.properties import canonical_properties
+from delta_pipelines.identifiers import has_columns
 from delta_pipelines.redaction import is_sensitive
 from delta_pipelines.source_location import SourceLocation
 
@@ -26,8 +29,8 @@ class InputOption(TypedDict, total=False):
     """Bindings of a query's names."""
 
     inputs: Mapping[str, str | Input] | None
-    """Parameter (or name in the SQL text) -> dataset, where the names differ. All of a SQL text that
-    only Spark understands, not the parser."""
+    """Parameter (or name in the SQL text) -> dataset, where the names differ; all inputs of a SQL
+    text that only Spark understands."""
     deterministic: bool | None
     """True: Python that runs on the rows (a UDF, `mapInPandas`, a table function) gives equal
     results for equal rows, so that a refresh may be skipped; without it such a dataset is refreshed
@@ -113,17 +116,17 @@ def checked_declaration(
         DeclarationError: Says which option is unknown or of a wrong type, of which dataset, where.
     """
     with located(name, location):
+        if query is not None:
+            check_function(query.function)
         allowed = _ALLOWED[kind] if query is not None else _ALLOWED[kind] - OF_QUERIES
         for option in options:
             if option not in allowed:
-                raise DeclarationError(
-                    f"{kind} has no option {option!r}; it has {', '.join(sorted(allowed))}."
-                )
+                raise DeclarationError(_unknown_option(kind, option, allowed))
         return Declaration(
             name=name,
             kind=kind,
             query=query,
-            schema=check_text(options.get("schema"), "schema"),
+            schema=check_schema(options.get("schema")),
             comment=check_text(options.get("comment"), "comment"),
             inputs=check_inputs(options.get("inputs")),
             inputs_given=options.get("inputs") is not None,
@@ -164,6 +167,46 @@ def check_text(value: object, what: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise DeclarationError(f"{what} must be a string, not {_described(value)}.")
     return value
+
+
+def check_schema(value: object) -> str | None:
+    """A schema's name or None, else a DeclarationError: elsewhere `schema` is a table's columns."""
+    if value is None or (isinstance(value, str) and not has_columns(value)):
+        return value
+    raise DeclarationError(
+        f"schema is the name of the namespace (database) that holds the tables, not "
+        f"{_described(value)}. A table's columns come from its query."
+    )
+
+
+def check_function(function: object) -> None:
+    """Refuse a function that cannot return a DataFrame when it is called."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise DeclarationError(
+            "its function is async, and a query is called without await: write `def`, not "
+            "`async def`."
+        )
+    if inspect.isgeneratorfunction(function):
+        raise DeclarationError(
+            "its function is a generator: write `return` with one DataFrame, not `yield`."
+        )
+
+
+def check_flag(value: object, what: str) -> bool:
+    """True or False, else a DeclarationError that names `what`: the text "false" would be true."""
+    if not isinstance(value, bool):
+        raise DeclarationError(f"{what} must be True or False, not {_described(value)}.")
+    return value
+
+
+def check_session(spark: object) -> None:
+    """Refuse what is not a Spark session."""
+    if hasattr(spark, "sql") and hasattr(spark, "catalog"):
+        return
+    raise DeclarationError(
+        f"spark must be a SparkSession, not {_described(spark)}; dp.get_session(warehouse=...) "
+        f"makes one."
+    )
 
 
 def check_path(value: object, what: str) -> str | None:
@@ -267,6 +310,15 @@ def check_inputs(value: object) -> dict[str, str | Input]:
                 f"not {_described(skips)}."
             )
     return dict(value)
+
+
+def _unknown_option(kind: Kind, option: str, allowed: frozenset[str]) -> str:
+    listed = f"{kind} has no option {option!r}"
+    if option == "columns":
+        return f"{listed}: a table's columns come from its query; cast or rename them there."
+    nearest = suggestion(option, allowed).removeprefix("; ")
+    hint = f" ({nearest})" if nearest.startswith("did you mean") else ""
+    return f"{listed}{hint}; it has {', '.join(sorted(allowed))}."
 
 
 def _described(value: object) -> str:

@@ -7,7 +7,15 @@ from delta_pipelines.declaring import DeclaresDatasets
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.graph.resolve import resolve
-from delta_pipelines.options import check_count, check_number, check_path, check_text
+from delta_pipelines.options import (
+    check_count,
+    check_flag,
+    check_number,
+    check_path,
+    check_schema,
+    check_session,
+    check_text,
+)
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -53,8 +61,10 @@ class Pipeline(DeclaresDatasets):
         checkpoint_retention_days: float = 7.0,
     ) -> None:
         super().__init__()
-        if not isinstance(name, str) or not isinstance(schema, str):
-            raise DeclarationError("Pipeline(name, schema=...): both must be strings.")
+        if not isinstance(name, str):
+            raise DeclarationError(f"Pipeline(name, schema=...): name is a string, not {name!r}.")
+        if check_schema(schema) is None:
+            raise DeclarationError("Pipeline(name, schema=...): schema is a string, not None.")
         self.name = name
         self.schema = schema
         self.catalog = check_text(catalog, "catalog")
@@ -112,7 +122,7 @@ class Pipeline(DeclaresDatasets):
 
         Raises:
             UnknownDatasetError: A selected name matches no dataset; the nearest one is suggested.
-            DeclarationError: The graph has problems.
+            DeclarationError: The graph has problems, or an argument is of another type.
 
         Example:
             >>> plan = sales.plan(spark, full_refresh=["orders"])
@@ -124,7 +134,10 @@ class Pipeline(DeclaresDatasets):
         from delta_pipelines.planning.selection import Selection
 
         check_count(max_concurrency, "max_concurrency")
+        check_flag(full_refresh_all, "full_refresh_all")
+        check_flag(force, "force")
         selection = Selection.of(refresh, full_refresh, full_refresh_all, reset_checkpoints)
+        check_session(spark)
         return make_plan(self, spark, selection, force, max_concurrency=max_concurrency)
 
     def run(
@@ -173,6 +186,8 @@ class Pipeline(DeclaresDatasets):
         from delta_pipelines.execution import collect
 
         _check_pace(max_concurrency, lease_timeout)
+        check_flag(strict, "strict")
+        check_flag(raise_on_error, "raise_on_error")
         plan = self.plan(
             spark,
             refresh=refresh,
@@ -229,6 +244,7 @@ class Pipeline(DeclaresDatasets):
 
         check_number(lease_timeout, "lease_timeout", "seconds")
         tables = tables_to_maintain(self.graph(), datasets)
+        check_session(spark)
         maintenance = Maintenance(spark, self.name, tables, lease_timeout=lease_timeout)
         result = maintenance.run()
         failed = [table.error for table in result.tables.values() if table.error is not None]

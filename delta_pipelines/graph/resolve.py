@@ -334,7 +334,13 @@ class _Resolver:
             text = f"parameter {parameter!r} may mean {listed}; bind one by inputs={{...}}."
             self._problem(declaration, text)
             return None
+        if parameter in ("self", "cls"):
+            text = "its function is a method of a class, and is called without an object: declare "
+            self._problem(declaration, text + "a function, or a static method.")
+            return None
         text = f"parameter {parameter!r} is no dataset of the pipeline"
+        if parameter in ("session", "spark_session"):
+            text += f" (the Spark session is the parameter `{SESSION_PARAMETER}`)"
         self._unknown(declaration, text, parameter)
         return None
 

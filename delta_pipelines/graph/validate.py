@@ -85,6 +85,8 @@ def graph_warnings(datasets: Mapping[Identifier, Dataset], edges: Edges) -> tupl
 
 
 def _name_problems(declaration: Declaration) -> list[str]:
+    if declaration.name == "<lambda>":
+        return ["a lambda has no name of its own; give the dataset one: name=."]
     texts = []
     for name in (declaration.name, declaration.schema):
         text = name_problem(name) if name is not None else None
@@ -134,7 +136,9 @@ def _key_problems(keys: tuple[str, ...]) -> list[str]:
 
 def _expression_problems(upsert: UpsertKeys) -> list[str]:
     named = {"sequence_by": upsert.sequence_by, "deletes_when": upsert.deletes_when}
-    problems = ((what, row_expression_problem(text)) for what, text in named.items() if text)
+    problems = (
+        (what, row_expression_problem(text)) for what, text in named.items() if text is not None
+    )
     return [f"{what}: {problem}" for what, problem in problems if problem]
 
 

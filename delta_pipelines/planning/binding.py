@@ -108,7 +108,7 @@ class Binder:
             raise DatasetError(told, dataset=flow.name) from error
         if not isinstance(frame, DataFrame):
             raise DatasetError(
-                f"its function returned {type(frame).__name__}, not a DataFrame.",
+                f"its function returned {type(frame).__name__}, not a DataFrame{_instead(frame)}",
                 dataset=flow.name,
             )
         return frame
@@ -179,6 +179,18 @@ class Binder:
                     self._frame(identifier)  # views that it reads have settings of their own
         with settings(self._session, flow.declaration.spark_conf):
             return self.query(flow)
+
+
+def _instead(returned: object) -> str:
+    """The end of a sentence about what a function returned: what to return."""
+    kind = type(returned)
+    if returned is None:
+        return ": end it with `return`."
+    if isinstance(returned, list | tuple) or kind.__module__.partition(".")[0] == "pandas":
+        return ": return spark.createDataFrame(...) of it, with the parameter `spark`."
+    if kind.__name__ in ("DataFrameWriter", "DataStreamWriter", "StreamingQuery"):
+        return ": return the rows themselves; the pipeline writes them."
+    return "."
 
 
 def is_stream(flow: Flow, frame: "DataFrame") -> bool:

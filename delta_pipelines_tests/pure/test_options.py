@@ -1,6 +1,8 @@
 """Python types of options, checked where they are given."""
 
+import functools
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -225,3 +227,136 @@ def test_what_runs_no_query_is_not_declared_deterministic() -> None:
     p = dp.Pipeline("p", schema="s")
     told = refused(lambda: p.create_streaming_table("t", deterministic=True))
     assert "has no query of its own; give deterministic to its append_flow" in told
+
+
+@pytest.mark.parametrize(
+    "columns", ["id INT, name STRING", "id BIGINT", "`my id` string", "a: struct<b: int>", "d DATE"]
+)
+def test_columns_as_a_schema_are_told_from_the_namespace(columns: str) -> None:
+    from pyspark.sql.types import StructType
+
+    p = dp.Pipeline("p", schema="s")
+    for given in (columns, StructType(), ["id"]):
+        with pytest.raises(dp.DeclarationError, match="schema is the name of the namespace") as one:
+            p.materialized_view("t", "SELECT 1 AS id", schema=given)
+        with pytest.raises(dp.DeclarationError, match="columns come from its query") as two:
+            dp.Pipeline("p", schema=given)
+        assert "t: schema" in str(one.value)
+        assert "(database)" in str(two.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("partitioned_by", "did you mean 'partition_cols'?"),
+        ("columns", "a table's columns come from its query"),
+        ("nonsense", "it has cluster_by, comment"),
+    ],
+)
+def test_an_unknown_option_is_told_with_the_nearest_one(option: str, hint: str) -> None:
+    p = dp.Pipeline("p", schema="s")
+    with pytest.raises(dp.DeclarationError) as caught:
+        p.materialized_view("t", "SELECT 1 AS id", **{option: ["a"]})
+    assert hint in str(caught.value)
+
+
+async def coroutine(spark): ...
+
+
+def generator(spark):
+    yield spark
+
+
+async def async_generator(spark):
+    yield spark
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [(coroutine, "async"), (async_generator, "async"), (generator, "`return`")],
+)
+def test_a_function_that_gives_no_frame_when_it_is_called_is_refused(
+    function: object, why: str
+) -> None:
+    p = dp.Pipeline("p", schema="s")
+    for declare in (
+        lambda: p.materialized_view(function),
+        lambda: p.temporary_view("v")(function),
+        lambda: p.append_flow(target="t", name="f")(function),
+    ):
+        with pytest.raises(dp.DeclarationError, match=why):
+            declare()
+
+
+class Queries:
+    """Functions of a class."""
+
+    def of_an_object(self, orders): ...
+
+    @staticmethod
+    def of_none(spark): ...
+
+    @classmethod
+    def of_a_class(cls, spark): ...
+
+
+def test_functions_of_classes_and_without_a_name() -> None:
+    p = dp.Pipeline("p", schema="s")
+    p.materialized_view(Queries.of_none)
+    p.materialized_view(Queries.of_a_class)
+    p.materialized_view("partial")(functools.partial(Queries.of_none))
+    assert [t.name for t in p.graph().tables] == ["of_none", "of_a_class", "partial"]
+    p.materialized_view(Queries.of_an_object)
+    p.materialized_view(lambda spark: spark)
+    with pytest.raises(dp.DeclarationError) as caught:
+        p.graph()
+    told = str(caught.value)
+    assert "of_an_object: its function is a method of a class" in told
+    assert "a lambda has no name of its own" in told
+
+
+def test_the_session_under_another_name_is_told() -> None:
+    p = dp.Pipeline("p", schema="s")
+    p.materialized_view("t")(lambda session: session)
+    with pytest.raises(dp.DeclarationError, match="the Spark session is the parameter `spark`"):
+        p.graph()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"full_refresh_all": "false"},
+        {"force": "no"},
+        {"force": 1},
+        {"strict": "yes"},
+        {"raise_on_error": None},
+    ],
+)
+def test_a_flag_is_true_or_false_since_every_text_would_be_true(arguments: dict[str, Any]) -> None:
+    p = dp.Pipeline("p", schema="s")
+    with pytest.raises(dp.DeclarationError, match=f"{next(iter(arguments))} must be True or False"):
+        p.run(None, **arguments)
+
+
+@pytest.mark.parametrize("spark", [None, "spark", 3])
+def test_what_is_not_a_session_is_told(spark: Any) -> None:
+    p = dp.Pipeline("p", schema="s")
+    for call in (p.plan, p.run, p.maintain):
+        with pytest.raises(dp.DeclarationError, match="spark must be a SparkSession"):
+            call(spark)
+
+
+def test_a_declaration_as_other_engines_have_it_says_what_it_is_here() -> None:
+    p = dp.Pipeline("p", schema="s")
+    for declare, why in (
+        (lambda: p.view(coroutine), "a persisted view is SQL text"),
+        (lambda: p.view("v"), "temporary_view"),
+        (lambda: p.streaming_table("t", "SELECT 1"), "returns a stream"),
+        (lambda: p.materialized_view(Path("t"), "SELECT 1"), "name must be a string"),
+    ):
+        with pytest.raises(dp.DeclarationError, match=why) as caught:
+            declare()
+        assert "test_options.py" in str(caught.value)
+    p.upsert("u", "SELECT 1 AS id", keys=["id"], sequence_by="")
+    with pytest.raises(dp.DeclarationError, match="sequence_by: '' is not a SQL expression"):
+        p.graph()
