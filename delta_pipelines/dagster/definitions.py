@@ -73,7 +73,8 @@ def build_pipeline_definitions(
     Raises:
         DeclarationError: The graph has problems, or `refresh_on_source_change` finds no source, or
             a name is none of a source or is reserved in Dagster; or `pipeline`, `spark` or
-            `translator` is of another type. Nothing is loaded.
+            `translator` is of another type; or a cron expression or the time zone is not one.
+            Nothing is loaded.
 
     Example:
         >>> from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
@@ -125,9 +126,11 @@ def build_pipeline_definitions(
         assets=[pipeline_assets, *sources],
         jobs=[plan, jobs.refresh, jobs.full_refresh, maintenance],
         schedules=build_schedules(
-            (jobs.refresh, refresh_cron),
-            (jobs.full_refresh, full_refresh_cron),
-            (maintenance, maintenance_cron),
+            {
+                "refresh_cron": (jobs.refresh, refresh_cron),
+                "full_refresh_cron": (jobs.full_refresh, full_refresh_cron),
+                "maintenance_cron": (maintenance, maintenance_cron),
+            },
             execution_timezone=execution_timezone,
             on=automation_on,
         ),

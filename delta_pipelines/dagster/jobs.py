@@ -7,6 +7,7 @@ import dagster as dg
 from dagster import AssetSelection
 
 from delta_pipelines.dagster.config import full_refresh_config
+from delta_pipelines.dagster.schedule_times import check_timezone, checked_cron
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,23 @@ def build_jobs(
 
 
 def build_schedules(
-    *crons: "tuple[dg.UnresolvedAssetJobDefinition | dg.JobDefinition, str | None]",
+    crons: "Mapping[str, tuple[dg.UnresolvedAssetJobDefinition | dg.JobDefinition, object]]",
+    *,
     execution_timezone: str | None,
     on: bool = False,
 ) -> list[dg.ScheduleDefinition]:
     """Make schedules, which the UI turns on and off.
 
     Args:
-        crons: Each job and when to run it, as a cron expression; None for no schedule.
+        crons: Name of an argument -> its job and when to run it, as a cron expression; None for no
+            schedule.
         execution_timezone: Time zone of all; None for UTC.
         on: Whether they are on in a deployment where nobody has turned them on or off.
+
+    Raises:
+        DeclarationError: A cron expression or the time zone is not one; names the argument.
     """
+    check_timezone(execution_timezone)
     status = dg.DefaultScheduleStatus.RUNNING if on else dg.DefaultScheduleStatus.STOPPED
     return [
         dg.ScheduleDefinition(
@@ -72,6 +79,6 @@ def build_schedules(
             execution_timezone=execution_timezone,
             default_status=status,
         )
-        for job, cron in crons
+        for job, cron in ((job, checked_cron(cron, what)) for what, (job, cron) in crons.items())
         if cron is not None
     ]

@@ -1,4 +1,6 @@
+from datetime import timedelta, timezone
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import dagster as dg
 import pytest
@@ -258,3 +260,37 @@ def test_a_pipeline_run_outside_its_decorator_says_so():
 
     with pytest.raises(dg.DagsterInvariantViolationError, match="@delta_pipeline_assets"):
         dg.materialize([plain], instance=dg.DagsterInstance.ephemeral())
+
+
+@pytest.mark.parametrize("argument", ["refresh_cron", "full_refresh_cron", "maintenance_cron"])
+@pytest.mark.parametrize(
+    "given", [timedelta(hours=1), 60, "hourly", "", "61 * * * *", "* * * * * *", [], [3]]
+)
+def test_what_is_not_a_cron_expression_is_refused_with_an_example(argument, given):
+    with pytest.raises(DeclarationError, match=rf"^{argument}.*'0 \* \* \* \*' for each hour"):
+        build(**{argument: given})
+
+
+@pytest.mark.parametrize("cron", [None, "0 3 * * 0"])
+@pytest.mark.parametrize(
+    ("zone", "hint"),
+    [
+        ("Europa/Berlin", "did you mean 'Europe/Berlin'?"),
+        ("nowhere at all", "such as 'Europe/Berlin'"),
+        ("", "is not the name of a time zone"),
+        ("../etc", "is not the name of a time zone"),
+        (timezone.utc, "as a string, not timezone"),
+        (ZoneInfo("Asia/Tokyo"), "write 'Asia/Tokyo'"),
+        (3, "as a string, not int"),
+    ],
+)
+def test_a_wrong_time_zone_is_refused_also_without_a_schedule(cron, zone, hint):
+    with pytest.raises(DeclarationError, match=r"^execution_timezone") as caught:
+        build(refresh_cron=cron, execution_timezone=zone)
+    assert hint in str(caught.value)
+
+
+def test_crons_that_dagster_takes_are_taken():
+    for cron in ("@daily", ["0 1 * * *", "0 13 * * *"]):
+        (schedule,) = build(refresh_cron=cron).schedules
+        assert schedule.cron_schedule == cron
