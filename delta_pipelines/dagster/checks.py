@@ -107,6 +107,34 @@ def selected_checks(
     return {name: key for name, key in keys.items() if key in selected}
 
 
+def checks_left_out(
+    binding: "PipelineBinding",
+    written: Collection[Identifier],
+    selected: Collection[dg.AssetCheckKey],
+) -> str | None:
+    """Say which selected checks a step cannot evaluate, and why; None when there are none.
+
+    Args:
+        binding: The pipeline's datasets, their asset keys and the names of their checks.
+        written: The datasets that the step works on.
+        selected: The checks that are selected.
+    """
+    ours = {binding.key_of(identifier) for identifier, _ in binding.checks}
+    worked_on = {binding.key_of(identifier) for identifier in written}
+    left = sorted(
+        f"{key.name} of {key.asset_key.to_user_string()}"
+        for key in selected
+        if key.asset_key in ours and key.asset_key not in worked_on
+    )
+    if not left:
+        return None
+    return (
+        f"Checks that are skipped: {', '.join(left)}. A check is evaluated on the rows that a "
+        f"refresh of its table writes, and the table is not selected: materialize the asset to "
+        f"evaluate its checks."
+    )
+
+
 def check_results(
     checks: Mapping[str, dg.AssetCheckKey], evaluations: Mapping[str, Evaluation], run_id: str
 ) -> Iterator[dg.AssetCheckResult]:

@@ -8,7 +8,12 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.carried_over import carried_over, finishing_run, unfinished
-from delta_pipelines.dagster.checks import check_results, expectations_of, selected_checks
+from delta_pipelines.dagster.checks import (
+    check_results,
+    checks_left_out,
+    expectations_of,
+    selected_checks,
+)
 from delta_pipelines.dagster.config import requested_refresh
 from delta_pipelines.dagster.earlier import earlier_attempts
 from delta_pipelines.dagster.evaluations import evaluations_metadata, evaluations_of
@@ -71,11 +76,11 @@ def run_step(
     finished = names_of(binding, [key for attempt in attempts for key in attempt.finished])
     selected = names_of(binding, context.selected_asset_keys)
     chosen = unfinished(binding.graph, selected, finished)
+    left_out = checks_left_out(binding, selected, context.selected_asset_check_keys)
+    if left_out is not None:
+        context.log.warning(left_out)
     if not selected:
-        context.log.warning(
-            "No dataset is selected. Expectations are looked at while rows are written: "
-            "materialize the asset to evaluate its checks."
-        )
+        context.log.info("No dataset is selected, so no Spark is started.")
         return
     for identifier in selected:
         finisher = finishing_run(binding.key_of(identifier), attempts, context.run)
@@ -156,6 +161,12 @@ def _materialization(
         metadata |= evaluations_metadata(found.values())
     except Exception as error:  # noqa: BLE001 - a report never fails what it reports
         context.log.warning(f"{result.identifier}: it has no metadata in this run, because {error}")
+    unknown = sorted(checks.keys() - found.keys())
+    if unknown:
+        context.log.info(
+            f"{result.identifier}: its checks {', '.join(map(repr, unknown))} are not evaluated: "
+            f"this run wrote no row, and no earlier evaluation is of the rows that are there."
+        )
     return dg.MaterializeResult(
         asset_key=key,
         metadata=metadata,

@@ -200,5 +200,27 @@ def test_checks_alone_say_how_they_are_evaluated_and_start_no_spark(watched, ins
     )
     assert result.success
     assert not result.get_asset_check_evaluations()
-    messages = [record.user_message for record in instance.all_logs(result.run_id)]
-    assert any("materialize the asset to evaluate" in message for message in messages)
+    (told,) = [text for text in logged(instance, result) if "skipped" in text]
+    assert told.startswith(f"Checks that are skipped: has_a_key of {watched.schema}/t, no_refunds")
+    assert "materialize the asset to evaluate" in told
+
+
+def test_checks_beside_another_asset_are_skipped_and_the_log_says_why(watched, lake, instance):
+    assert materialize(watched, lake, instance).success
+    (assets,) = build_pipeline_definitions(watched, spark=lake).assets
+    after, t = (dg.AssetKey([watched.schema, name]) for name in ("after", "t"))
+    result = dg.materialize(
+        [assets],
+        selection=dg.AssetSelection.assets(after) | dg.AssetSelection.checks_for_assets(t),
+        resources={"delta": lake},
+        instance=instance,
+    )
+    assert [e.asset_key for e in result.get_asset_materialization_events()] == [after]
+    assert not result.get_asset_check_evaluations()
+    (told,) = [text for text in logged(instance, result) if "skipped" in text]
+    assert f"has_a_key of {watched.schema}/t" in told
+    assert "the table is not selected" in told
+
+
+def logged(instance, result):
+    return [record.user_message for record in instance.all_logs(result.run_id)]
