@@ -4,6 +4,7 @@ Clauses of one kind are tried in their order and the first whose condition is tr
 of different kinds never meet, so their order among each other does not matter.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, Union
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
+_QUOTED = re.compile(r"`([^`.]+)`")
 
 Expression = Union[str, "Column"]
 """SQL text or a Column; names are qualified by the target's and the source's alias."""
@@ -146,8 +149,22 @@ def _expression_problem(clause: Clause) -> str | None:
         return f"assignments map column names to SQL text or Columns, not {given}."
     if not assignments:
         return "no column is assigned: name at least one, or use the clause's `_all` form."
+    spelled: dict[str, str] = {}
+    for name in assignments:
+        first = spelled.setdefault(_folded(name), name)
+        if first != name:
+            return (
+                f"{first!r} and {name!r} are one column, because Spark compares names without "
+                f"letter case and quotes; assign it once."
+            )
     for name, value in assignments.items():
         if not isinstance(value, str | Column):
             given = type(value).__name__
             return f"the value of {name!r} is SQL text or a Column, not {given}; write lit(...)."
     return None
+
+
+def _folded(name: str) -> str:
+    """A column's name as Spark compares it; a quoted name with a dot is left as it is."""
+    quoted = _QUOTED.fullmatch(name.strip())
+    return (quoted[1] if quoted else name.strip()).lower()

@@ -99,3 +99,19 @@ def test_insert_only_means_nothing_but_inserts():
     assert is_insert_only([NotMatchedInsert("s.a = 1"), NotMatchedInsert()])
     assert not is_insert_only([NotMatchedInsert(), MatchedDelete()])
     assert not is_insert_only([])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("colUtc", "colUTC"), ("id", "`ID`"), ("st.a", "ST.A"), (" id", "id")],
+)
+@pytest.mark.parametrize("clause", [MatchedUpdate, NotMatchedInsert, NotMatchedBySourceUpdate])
+def test_a_column_that_is_assigned_twice_is_named_in_both_spellings(clause, names):
+    problem = clause_problem([clause(assignments=dict.fromkeys(names, "1"))])
+    assert f"{names[0]!r} and {names[1]!r} are one column" in problem
+    assert problem.startswith(f"WHEN {clause.kind.value}: ")
+
+
+def test_other_columns_are_assigned_as_they_are():
+    for names in (("a.b", "`a.b`"), ("a", "a.b"), ("`a`", "b")):
+        assert clause_problem([MatchedUpdate(assignments=dict.fromkeys(names, "1"))]) is None
