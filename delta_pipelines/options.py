@@ -122,6 +122,7 @@ def checked_declaration(
         for option in options:
             if option not in allowed:
                 raise DeclarationError(_unknown_option(kind, option, allowed))
+        deterministic = options.get("deterministic")
         return Declaration(
             name=name,
             kind=kind,
@@ -142,7 +143,7 @@ def checked_declaration(
             upsert=upsert,
             target=check_text(target, "target"),
             schema_drift=check_schema_drift(options.get("schema_drift")),
-            deterministic=check_flag(options.get("deterministic"), "deterministic"),
+            deterministic=deterministic is not None and check_flag(deterministic, "deterministic"),
             location=location,
         )
 
@@ -264,13 +265,6 @@ def check_count(value: object, what: str) -> int:
             f"{what} must be a whole number, 1 or more, not {_described(value)}."
         )
     return int(value)
-
-
-def check_flag(value: object, what: str) -> bool:
-    """True or False, which is also meant by None, else a DeclarationError that names `what`."""
-    if value is not None and not isinstance(value, bool):
-        raise DeclarationError(f"{what} must be True or False, not {_described(value)}.")
-    return bool(value)
 
 
 def check_schema_drift(value: object) -> SchemaDrift:
