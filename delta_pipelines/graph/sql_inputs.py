@@ -81,7 +81,7 @@ def table_names(sql: str) -> tuple[TableName, ...]:
     if isinstance(statement, exp.Values) and statement.find(exp.Query) is None:
         return ()
     if not isinstance(statement, exp.Query):
-        raise NotUnderstood(f"the SQL text does not parse (sqlglot): it is {statement.key}.")
+        raise NotUnderstood(f"the SQL text does not parse (sqlglot): {_beginning(sql)}.")
     for function in statement.find_all(exp.Anonymous):
         named = str(function.this).upper()
         of_a_table = named == "IDENTIFIER" and isinstance(function.parent, exp.Table)
@@ -254,6 +254,14 @@ def _is_a_word_before(table: TableName, sql: str) -> bool:
     """True for `TABLE a` and `STREAM a`, which sqlglot reads as a table with the alias a."""
     written, rest = sql[table.start : table.end].upper(), sql[table.end :].lstrip().upper()
     return written in _HIDES_A_NAME and table.alias is not None and not rest.startswith("AS ")
+
+
+def _beginning(sql: str) -> str:
+    """Where a text's first word is, behind comments, and which one it is."""
+    bare = bare_statement(sql)
+    before = sql[: sql.index(bare)]
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    return f"line {line}, column {column}, at {bare.split(maxsplit=1)[0]!r}"
 
 
 def _hidden(text: str) -> NotUnderstood:

@@ -118,7 +118,8 @@ def test_what_is_not_one_select_is_refused_with_the_reason(sql: str, why: str) -
         ("SELECT * FROM STREAM t", "STREAM t"),
         ("SELECT * FROM (TABLE t)", "TABLE t"),
         ("SELECT * FROM IDENTIFIER('t')", "IDENTIFIER(...)"),
-        ("TABLE t", "does not parse"),
+        ("TABLE t", "line 1, column 1, at 'TABLE'"),
+        ("-- all\n  TABLE t", "line 2, column 3, at 'TABLE'"),
         ("SELECT 'it", "Missing ' from 1:"),
     ],
 )
