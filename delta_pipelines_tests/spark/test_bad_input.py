@@ -1,6 +1,7 @@
 """Bad input gets a typed error that says what, where and what to do; tables stay as they were."""
 
 import pytest
+from pyspark.sql import functions as F
 
 from delta_pipelines.errors import DatasetError, SchemaChangeError, UnknownDatasetError
 from delta_pipelines.steps import Step
@@ -224,3 +225,19 @@ def test_an_unpublishable_view_is_known_before_and_keeps_its_old_definition(spar
     assert results["over"].status == "skipped"
     assert results["t"].status == "completed"
     assert seen_view(spark, f"{schema}.v") == good
+
+
+def test_what_a_function_returns_instead_of_a_frame_is_told_with_the_way_out(spark, schema):
+    pipeline = scratch(schema)
+    returned = {
+        "nothing": (lambda spark: None, "NoneType, not a DataFrame: end it with `return`"),
+        "rows": (lambda spark: [(1,)], "list, not a DataFrame: return spark.createDataFrame"),
+        "column": (lambda spark: F.lit(1), "Column, not a DataFrame."),
+        "writer": (lambda spark: spark.range(1).write, "return the rows themselves"),
+    }
+    for name, (function, _) in returned.items():
+        pipeline.materialized_view(name)(function)
+    plan = pipeline.plan(spark)
+    for name, (_, told) in returned.items():
+        assert f"{name}: its function returned " in str(plan.datasets[name].error)
+        assert told in str(plan.datasets[name].error)
