@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from delta_pipelines.column_types import DECLARED_TYPE
 from delta_pipelines.delta.definition import columns
 
 _MAPPING_KEYS = (
@@ -19,7 +20,6 @@ _MAPPING_KEYS = (
     "parquet.field.id",
     "parquet.field.nested.ids",
 )
-_CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _DEFAULTS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
 
 
@@ -132,8 +132,19 @@ def column_named(schema: StructType, name: str) -> StructField | None:
     return next((f for f in schema.fields if f.name.lower() == name.lower()), None)
 
 
+def is_filled_by_delta(column: StructField) -> bool:
+    """True for an identity column and one with a default: new rows need not give a value.
+
+    Args:
+        column: A top-level column of a table, with its metadata.
+    """
+    return "CURRENT_DEFAULT" in column.metadata or any(
+        key.startswith("delta.identity.") for key in column.metadata
+    )
+
+
 def _left_over(key: str) -> bool:
-    if key == _CHAR_VARCHAR:
+    if key == DECLARED_TYPE:
         return False
     return key.startswith(("delta.", "parquet.field.", "__")) or key in _DEFAULTS
 
@@ -179,7 +190,7 @@ def _merged_column(wanted: StructField, stored: StructField | None) -> StructFie
         return StructField(
             wanted.name, _merged(wanted.dataType, None), wanted.nullable, wanted.metadata
         )
-    kept = {k: v for k, v in stored.metadata.items() if _left_over(k) or k == _CHAR_VARCHAR}
+    kept = {k: v for k, v in stored.metadata.items() if _left_over(k) or k == DECLARED_TYPE}
     inner = _merged(wanted.dataType, stored.dataType)
     return StructField(wanted.name, inner, wanted.nullable, {**kept, **wanted.metadata})
 

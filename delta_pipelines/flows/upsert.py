@@ -34,7 +34,13 @@ from delta_pipelines.flows.facts import counted_facts
 from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.identifiers import quoted
-from delta_pipelines.merge.builder import merge_into
+from delta_pipelines.merge.builder import MergeBuilder, merge_into
+from delta_pipelines.merge.clauses import (
+    Clause,
+    MatchedDelete,
+    MatchedUpdate,
+    NotMatchedInsert,
+)
 from delta_pipelines.merge.equality import compare_rows
 from delta_pipelines.merge.keys import key_problems, newest_per_key
 from delta_pipelines.merge.native import ChangedRows
@@ -176,10 +182,16 @@ class UpsertRun:
             user_metadata=self._metadata,
             before_write=self._check_lease,
         )
+        given: dict[str, str] | None = None  # all columns
+        if self._left_to_delta(newest):
+            given = {quoted(name): quoted("s", name) for name in self._plain(newest).columns}
+        clauses: list[Clause] = [
+            MatchedUpdate(updates, given, skip_unchanged=True),
+            NotMatchedInsert(f"NOT {quoted('s', _DELETE)}", given),
+        ]
         if self._upsert.deletes_when is not None:
-            merge = merge.when_matched_delete(deletes)
-        merge = merge.when_matched_update_all(updates, skip_unchanged=True)
-        merge = merge.when_not_matched_insert_all(f"NOT {quoted('s', _DELETE)}")
+            clauses.insert(0, MatchedDelete(deletes))
+        merge = MergeBuilder(self._session, replace(merge.spec, clauses=tuple(clauses)))
         result = merge.execute()
         notes = (f"merged by the {result.executor} executor: {result.executor_reason}",)
         planned = self._context.planned(self._table.identifier)
@@ -227,7 +239,11 @@ class UpsertRun:
         with checkpointed(self._operations(newest, target)) as operations:
             counts = {row[_OP]: row["count"] for row in operations.groupBy(_OP).count().collect()}
             changed = operations.where(f"{_OP} <> 'insert'")
-            written = self._plain(operations.where(f"{_OP} <> 'delete'").drop(_OP, _FILE))
+            left = self._left_to_delta(newest)
+            self._check_left(left, transaction)
+            # Delta fills a column only where none of the rows that are written together has it.
+            kinds = "'update'" if left else "'update', 'insert'"
+            written = self._plain(operations.where(f"{_OP} IN ({kinds})").drop(_OP, _FILE))
             in_one = transaction.atomic or not counts
             if not in_one or needs_rewrite(base.schema, self._definition.schema):
                 kept = self._kept(newest, target)
@@ -241,6 +257,9 @@ class UpsertRun:
                     # No path, but still a conflict with any concurrent change: two runs must not
                     # both insert a key.
                     transaction.replace_files([], written)
+            if left and "insert" in counts:
+                new = operations.where(f"{_OP} = 'insert'").drop(_OP, _FILE, *left)
+                transaction.append(self._plain(new))
             self._check_lease()
             commit = transaction.commit(user_metadata=self._metadata)
         done = ChangedRows(
@@ -262,7 +281,22 @@ class UpsertRun:
         )
         joined = newest.alias("s").join(located.alias("t"), self._same_keys(), "left")
         marked = joined.withColumn(_OP, operation)
-        return marked.where(F.col(_OP).isNotNull()).select("s.*", _OP, _FILE)
+        kept = [F.col(quoted("t", name)) for name in self._left_to_delta(newest)]
+        return marked.where(F.col(_OP).isNotNull()).select("s.*", *kept, _OP, _FILE)
+
+    def _left_to_delta(self, newest: "DataFrame") -> list[str]:
+        """The table's columns that the query does not give: identities, and ones with defaults."""
+        given = {name.lower() for name in newest.columns}
+        return [name for name in self._definition.schema.names if name.lower() not in given]
+
+    def _check_left(self, left: list[str], transaction: Transaction) -> None:
+        if left and not transaction.atomic:
+            raise DatasetError(
+                f"the query does not give {', '.join(left)}, which Delta fills, and the table's "
+                f"definition changes too: both take one commit, which is not possible here. "
+                f"{transaction.reason}",
+                dataset=self._table.name,
+            )
 
     def _kept(self, newest: "DataFrame", rows: "DataFrame") -> "DataFrame":
         """Those rows of the table that nothing changes.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql.types import MapType, StructType, VariantType
+from pyspark.sql.types import DataType, MapType, StructType, TimeType, VariantType
 
 from delta_pipelines.column_types import holds
 from delta_pipelines.delta.definition import TableDefinition
@@ -13,7 +13,6 @@ from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.graph.names import suggestion
-from delta_pipelines.graph.properties import RESET_ALLOWED
 from delta_pipelines.graph.validate import RESERVED_NAME_PREFIX
 from delta_pipelines.planning.drift import check_drift
 from delta_pipelines.planning.kept_schema import Refused, evolved_schema, nullable_schema
@@ -24,13 +23,22 @@ from delta_pipelines.planning.ownership import (
     target_comment,
     target_properties,
 )
-from delta_pipelines.planning.starting_anew import full_refresh_of, is_protected
+from delta_pipelines.planning.starting_anew import full_refresh_of
 from delta_pipelines.planning.table_rules import (
     broken_constraints,
     given_identities,
     is_always_generated,
     padded_length,
 )
+
+_AS_JSON = "which Spark cannot compare: use another key, or its text (to_json) in the query"
+_NO_KEYS: Mapping[tuple[type[DataType], ...], str] = {
+    (MapType,): f"a map, {_AS_JSON}",
+    (VariantType,): f"a VARIANT, {_AS_JSON}",
+    (TimeType,): "a TIME, which Delta cannot store: use another key, or its text (CAST AS STRING) "
+    "in the query",
+}
+"""Types that no key of an upsert may be or hold, in Spark 4.2 and Delta 4.4, and what to do."""
 
 
 def table_definition(
@@ -72,7 +80,7 @@ def table_definition(
     if base is not None:
         _check_constraints(table, base, properties, schema)
         _check_padded_keys(table, base, schema)
-        _check_identities(table, base, schema)
+        _check_identities(table, base, wanted)
     return TableDefinition(
         schema=schema,
         partition_columns=_spelled(declaration.partition_cols, schema),
@@ -110,8 +118,9 @@ def _evolved(table: Table, base: TableState, wanted: StructType) -> StructType:
     if table.keeps_rows and tuple(base.partition_columns) != declared:
         raise SchemaChangeError(
             f"the table is partitioned by ({', '.join(base.partition_columns)}), the declaration "
-            f"says ({', '.join(declared)}), and a refresh keeps the rows where they are. "
-            f"{ways_out(table, base)}",
+            f"says ({', '.join(declared)}), and a refresh keeps the rows where they are. Ways out: "
+            f"declare partition_cols={list(base.partition_columns)}, or "
+            f"{full_refresh_of(table, base.properties)}.",
             dataset=table.name,
         )
     try:
@@ -151,14 +160,14 @@ def _check_padded_keys(table: Table, base: TableState, schema: StructType) -> No
             )
 
 
-def _check_identities(table: Table, base: TableState, schema: StructType) -> None:
+def _check_identities(table: Table, base: TableState, query: StructType) -> None:
     """Refuse values for identity columns, as Delta does for its own writers."""
-    ways = "leave it out of the query, which takes it off the table"
+    way = "leave it out of the query"
     if table.keeps_rows:
-        ways += f" with the next full refresh (full_refresh=[{table.name!r}])"
-        if is_protected(table, base.properties):
-            ways += f", which {RESET_ALLOWED} has to allow first"
-    for column in given_identities(base.schema, schema):
+        way += ", so that Delta numbers the new rows and the others keep their numbers"
+    else:
+        way += ", which takes it off the table"
+    for column in given_identities(base.schema, query):
         if is_always_generated(column):
             rule = "GENERATED ALWAYS AS IDENTITY, so that Delta alone makes its values"
         elif table.kind == "upsert":
@@ -167,7 +176,7 @@ def _check_identities(table: Table, base: TableState, schema: StructType) -> Non
             continue
         raise DatasetError(
             f"column {column.name} of table {base.identifier} is {rule}, and the query gives "
-            f"them. Ways out: {ways}; or rename the dataset.",
+            f"them. Ways out: {way}; or rename the dataset.",
             dataset=table.name,
         )
 
@@ -259,11 +268,10 @@ def _check_columns(table: Table, schema: StructType) -> None:
                 )
     for key in keys:
         kind = schema[folded[key.lower()]].dataType
-        if holds(kind, (MapType, VariantType)):
-            raise DatasetError(
-                f"key {key!r} is {kind.simpleString()}, and maps and variants cannot be compared.",
-                dataset=table.name,
-            )
+        for kinds, why in _NO_KEYS.items():
+            if holds(kind, kinds):
+                is_one = "is" if isinstance(kind, kinds) else "holds"
+                raise DatasetError(f"key {key!r} {is_one} {why}.", dataset=table.name)
     if declaration.partition_cols and len(declaration.partition_cols) == len(schema.names):
         raise DatasetError("every column is a partition column; keep one.", dataset=table.name)
 

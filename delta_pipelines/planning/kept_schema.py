@@ -5,6 +5,8 @@ cannot lose anything: new columns, and wider types (`column_types.can_widen`). E
 refused, with reasons. Several flows into one table give the union of their columns, by the same
 rules. Names match without letter case, and the first spelling stays: the table's own, or the first
 flow's.
+
+A table's query may leave out an identity column, or one with a default: Delta fills it.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructFiel
 
 from delta_pipelines.column_types import can_widen, comment_of, nullable, twins
 from delta_pipelines.delta.definition import columns
+from delta_pipelines.delta.evolution import is_filled_by_delta
 from delta_pipelines.planning.schema_diff import diff_schemas
 
 
@@ -46,7 +49,8 @@ def evolved_schema(current: StructType, query: StructType) -> StructType:
         columns.
 
     Raises:
-        Refused: A column is gone, or its type changed to one that does not hold all values.
+        Refused: A column is gone that Delta does not fill, or its type changed to one that does
+            not hold all values.
 
     Example:
         >>> from pyspark.sql.types import IntegerType, LongType, StringType
@@ -149,6 +153,8 @@ class _Union:
             other = given.pop(field.name.lower(), None)
             if other is None and not self.is_table:
                 fields.append(_optional(field))
+            elif other is None and not prefix and is_filled_by_delta(field):
+                fields.append(field)
             elif other is None:
                 refusals.append(
                     f"column {path} ({field.dataType.simpleString()}) is not in {self.right}, and "

@@ -12,11 +12,11 @@ from pyspark.sql.types import StructField, StructType
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from delta_pipelines.column_types import DECLARED_TYPE
 from delta_pipelines.delta.evolution import column_named
 from delta_pipelines.planning.kept_schema import Refused, evolved_schema
 
 _CONSTRAINT = "delta.constraints."
-_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 _IDENTITY = "delta.identity.allowExplicitInsert"
 _CHAR = re.compile(r"(?<!var)char\(")
 
@@ -65,7 +65,7 @@ def rule_notes(current: StructType, target: StructType) -> tuple[str, ...]:
         for rule in _rules(column):
             if not stays:
                 told.append(f"column {column.name} is no longer {rule}: it is dropped or retyped")
-        length = column.metadata.get(_LENGTH)
+        length = column.metadata.get(DECLARED_TYPE)
         if length and stays:
             told.append(
                 f"column {column.name} is {length} by somebody's declaration: Delta refuses longer "
@@ -89,7 +89,7 @@ def padded_length(column: StructField) -> str | None:
         >>> padded_length(StructField("code", StringType(), True, told))
         'char(5)'
     """
-    length = str(column.metadata.get(_LENGTH, ""))
+    length = str(column.metadata.get(DECLARED_TYPE, ""))
     return length if _CHAR.search(length) else None
 
 
@@ -127,8 +127,8 @@ def _rules(column: StructField) -> list[str]:
         rules.append("an identity column")
     if "CURRENT_DEFAULT" in metadata:
         rules.append(f"defaulted to {metadata['CURRENT_DEFAULT']}")
-    if _LENGTH in metadata:
-        rules.append(str(metadata[_LENGTH]))
+    if DECLARED_TYPE in metadata:
+        rules.append(str(metadata[DECLARED_TYPE]))
     return rules
 
 

@@ -186,3 +186,48 @@ def test_reset_not_allowed_never_loses_a_row_of_an_upsert_target(spark, schema, 
     assert (result.status, result.action) == ("completed", "refresh")
     assert result.reset_blocked is (how != "run")
     assert rows_of(spark, f"{schema}.t") == [(1, "a", 1), (2, "b", 1), (3, "c", 1)]
+
+
+KEYS = {
+    "parse_json('1')": "a VARIANT",
+    "TIME'12:00:00'": "a TIME",
+    "map('a', 1)": "a map",
+}
+
+
+@pytest.mark.parametrize("value", KEYS)
+def test_a_key_that_cannot_be_compared_or_stored_is_refused_while_planning(spark, schema, value):
+    for key, verb in (
+        (value, "is"),
+        (f"named_struct('f', {value})", "holds"),
+        (f"array(named_struct('f', {value}))", "holds"),
+    ):
+        pipeline = scratch(schema)
+        pipeline.upsert("t", f"SELECT {key} AS k, 1 AS v", keys=["K"])
+        error = str(pipeline.plan(spark).datasets["t"].error)
+        assert f"key 'K' {verb} {KEYS[value]}, which" in error
+        assert "use another key, or its text" in error
+        assert str(failure(run_one(pipeline, spark))) == error
+    text = f"CAST({value} AS STRING)" if "TIME" in value else f"to_json({value})"
+    pipeline = scratch(schema)
+    pipeline.upsert("t", f"SELECT {text} AS k, 1 AS v", keys=["k"])
+    run_well(pipeline, spark)
+    assert run_one(pipeline, spark, force=True).status == "unchanged"
+
+
+def test_a_table_of_many_columns_is_merged(spark, schema):
+    """Spark's stack holds no expression that has a level per column."""
+    kinds = ("id + {n}", "'{n}' || id", "named_struct('a', id, 'b', {n})", "NULL::INT", "true")
+    columns = ", ".join(f"{kinds[n % 5].format(n=n)} AS c{n}" for n in range(450))
+
+    def turn(values, more=""):
+        pipeline = scratch(schema)
+        rows = f"SELECT id AS k, {columns}{more} FROM VALUES {values} AS t (id)"
+        pipeline.upsert("t", rows, keys=["k"])
+        return run_one(pipeline, spark, force=True)
+
+    assert turn("(1), (2)").status == "completed"
+    spark.sql(f"UPDATE {schema}.t SET c449 = false WHERE k = 2")
+    assert counts(turn("(1), (2), (3)")) == (1, 1, 0)
+    assert turn("(1), (2), (3)").status == "unchanged"
+    assert counts(turn("(1), (2), (4)", more=", 7 AS extra")) == (1, 2, 0)

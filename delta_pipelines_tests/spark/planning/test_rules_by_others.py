@@ -2,10 +2,11 @@
 
 import pytest
 
+import delta_pipelines as dp
 from delta_pipelines.delta.transaction import begin
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
-from delta_pipelines_tests.pipelines import failure, rows_of, run, run_well, scratch, seen
+from delta_pipelines_tests.pipelines import failure, rows_of, run, run_one, run_well, scratch, seen
 
 IDENTITY = "i BIGINT GENERATED {} AS IDENTITY, k INT"
 
@@ -75,6 +76,32 @@ def test_a_varchar_key_and_a_char_beside_the_key_are_taken(spark, schema):
         assert rows_of(spark, f"{schema}.t") == [("ab", f"{value}  ")]
 
 
+def test_a_char_is_compared_as_it_is_padded_and_other_text_as_it_is(spark, schema):
+    columns = (
+        "k INT, c CHAR(5), v VARCHAR(5), s STRUCT<c: CHAR(4), v: VARCHAR(4), t: STRING>, "
+        "xs ARRAY<CHAR(3)>"
+    )
+    stranger(spark, schema, columns)
+    query = (
+        "SELECT {k} AS k, '{c}' AS c, '{v}' AS v, "
+        "named_struct('c', '{sc}', 'v', '{sv}', 't', 'x') AS s, array('{x}', NULL) AS xs"
+    )
+    values = {"k": 1, "c": "ab", "v": "ab", "sc": "ef", "sv": "ef", "x": "z"}
+    run_well(upsert(schema, query.format(**values)), spark)  # takes the table over
+    for change, status in (
+        ({}, "unchanged"),
+        ({"c": "ab  ", "sc": "ef ", "x": "z  "}, "unchanged"),
+        ({"v": "ab "}, "completed"),
+        ({"sv": "ef "}, "completed"),
+        ({"c": "ac", "sc": "eg", "x": "y"}, "completed"),
+    ):
+        values |= change
+        result = run_one(upsert(schema, query.format(**values)), spark, force=True)
+        assert result.status == status, change
+    wider = upsert(schema, f"{query.format(**values)}, CAST(NULL AS INT) AS more")
+    assert run_one(wider, spark, force=True).metrics["numTargetRowsUpdated"] == 0
+
+
 @pytest.mark.parametrize("declared", [view, upsert])
 def test_nobody_gives_values_that_delta_alone_makes(spark, schema, declared):
     stranger(spark, schema, IDENTITY.format("ALWAYS"), "(k) VALUES (1)")
@@ -88,16 +115,95 @@ def test_nobody_gives_values_that_delta_alone_makes(spark, schema, declared):
 def test_an_identity_that_takes_values_is_replaced_but_not_updated(spark, schema):
     stranger(spark, schema, IDENTITY.format("BY DEFAULT"), "(k) VALUES (1)")
     query = "SELECT 100L AS i, 1 AS k"
-    assert "does not update" in refused(upsert(schema, query), spark, schema)
-    run_well(view(schema, query), spark)
+    told = refused(upsert(schema, query), spark, schema)
+    assert "does not update" in told
+    assert "leave it out of the query, so that Delta numbers the new rows" in told
+    run_well(upsert(schema, "SELECT 1 AS k"), spark)  # as the message says
+    assert rows_of(spark, f"{schema}.t") == [(1, 1)]
+    run_well(view(schema, query), spark, full_refresh=["t"])
     assert rows_of(spark, f"{schema}.t") == [(100, 1)]
 
 
-def test_without_the_identity_it_goes_or_the_refresh_is_refused(spark, schema):
-    stranger(spark, schema, IDENTITY.format("ALWAYS"), "(k) VALUES (1)")
-    assert "column i (bigint) is not in the query" in refused(
-        upsert(schema, "SELECT 1 AS k"), spark, schema
+def numbered(spark, schema):
+    """Key -> its number, value and origin; every number is there once."""
+    rows = spark.sql(f"SELECT k, i, v, origin FROM {schema}.t ORDER BY k").collect()
+    assert len({row.i for row in rows} - {None}) == len(rows)
+    return {row.k: (row.i, row.v, row.origin) for row in rows}
+
+
+@pytest.mark.parametrize("made", ["ALWAYS", "BY DEFAULT"])
+def test_an_upsert_leaves_numbers_and_defaults_to_delta(spark, schema, made):
+    columns = f"i BIGINT GENERATED {made} AS IDENTITY, k INT, v INT, origin STRING DEFAULT 'hand'"
+    feature = "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    spark.sql(f"CREATE TABLE {schema}.t ({columns}) USING delta {feature}")
+    spark.sql(f"INSERT INTO {schema}.t (k, v, origin) VALUES (1, 10, 'web'), (2, 20, DEFAULT)")
+    first = numbered(spark, schema)
+
+    def turn(query, **metrics):
+        result = run_one(upsert(schema, query), spark, force=True)
+        found = {name: result.metrics[f"numTargetRows{name}"] for name in metrics}
+        assert found == metrics, result
+        return numbered(spark, schema)
+
+    # The first run takes the table over, which changes its properties in the same commit.
+    now = turn("SELECT 2 AS k, 22 AS v UNION ALL SELECT 3, 30", Updated=1, Inserted=1)
+    assert {k: (v, origin) for k, (_, v, origin) in now.items()} == {
+        1: (10, "web"),
+        2: (22, "hand"),
+        3: (30, "hand"),
+    }
+    assert {k: now[k][0] for k in first} == {k: first[k][0] for k in first}
+    now = turn("SELECT 1 AS k, 11 AS v UNION ALL SELECT 4, 40", Updated=1, Inserted=1)
+    assert (now[1], now[4][1:]) == ((first[1][0], 11, "web"), (40, "hand"))
+    same = turn("SELECT 1 AS k, 11 AS v UNION ALL SELECT 4, 40", Updated=0, Inserted=0)
+    assert same == now
+    # A new column, and then a wider type, for which all rows are written again.
+    more = turn("SELECT 4 AS k, 44 AS v, 'x' AS more UNION ALL SELECT 5, 50, 'y'", Inserted=1)
+    assert (more[4], more[5][1:]) == ((now[4][0], 44, "hand"), (50, "hand"))
+    wide = turn("SELECT 4 AS k, 45L AS v, 'x' AS more UNION ALL SELECT 6, 60L, 'z'", Inserted=1)
+    assert wide == more | {4: (now[4][0], 45, "hand"), 6: wide[6]}
+    spark.sql(f"INSERT INTO {schema}.t (k, v) VALUES (7, 70)")
+    assert len(numbered(spark, schema)) == 7
+
+
+def test_a_stream_leaves_numbers_and_defaults_to_delta(spark, schema):
+    columns = "i BIGINT GENERATED ALWAYS AS IDENTITY, k INT, origin STRING DEFAULT 'hand'"
+    feature = "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    spark.sql(f"CREATE TABLE {schema}.t ({columns}) USING delta {feature}")
+    spark.sql(f"CREATE TABLE {schema}.u ({columns}) USING delta {feature}")
+    spark.sql(f"CREATE TABLE {schema}.s (k INT) USING delta")
+    pipeline = scratch(schema)
+    pipeline.source(f"{schema}.s")
+    pipeline.streaming_table(name="t", inputs={"s": f"{schema}.s"})(lambda s: s)
+    pipeline.upsert(name="u", keys=["k"], inputs={"s": dp.Stream(f"{schema}.s")})(lambda s: s)
+    for k in (1, 2):
+        spark.sql(f"INSERT INTO {schema}.s VALUES ({k})")
+        run_well(pipeline, spark)
+    for name in "tu":
+        rows = rows_of(spark, f"{schema}.{name}")
+        assert sorted((k, origin) for _, k, origin in rows) == [(1, "hand"), (2, "hand")]
+        assert len({i for i, _, _ in rows} - {None}) == 2
+
+
+def test_another_partitioning_is_refused_with_ways_out_that_work(spark, schema):
+    query = "SELECT 1 AS k, 'a' AS p, 'b' AS q"
+
+    def partitioned(*columns):
+        pipeline = scratch(schema)
+        pipeline.upsert("t", query, keys=["k"], partition_cols=list(columns))
+        return pipeline
+
+    run_well(partitioned("p"), spark)
+    told = refused(partitioned("q"), spark, schema)
+    assert (
+        "Ways out: declare partition_cols=['p'], or refresh it fully (full_refresh=['t'])" in told
     )
+    run_well(partitioned("p"), spark)
+    run_well(partitioned("q"), spark, full_refresh=["t"])
+
+
+def test_a_view_without_the_identity_takes_it_off(spark, schema):
+    stranger(spark, schema, IDENTITY.format("ALWAYS"), "(k) VALUES (1)")
     planned = view(schema, "SELECT 2 AS k").plan(spark).datasets["t"]
     assert "column i is no longer an identity column" in "; ".join(planned.notes)
     run_well(view(schema, "SELECT 2 AS k"), spark)
