@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from delta_pipelines.daemon_threads import DaemonThreads
 from delta_pipelines.datasets.manager import DatasetManager
+from delta_pipelines.datasets.namespace import ensure_schema
 from delta_pipelines.delta.sessions import cancel_tag, job_tag
 from delta_pipelines.delta.spark_errors import explain_crash
 from delta_pipelines.errors import (
@@ -28,7 +29,7 @@ from delta_pipelines.graph.graph import Table
 from delta_pipelines.graph.waiting import Waiting
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.plan import DatasetPlan, Plan
-from delta_pipelines.planning.refresh_set import SPARED
+from delta_pipelines.planning.starting_anew import not_allowed
 from delta_pipelines.quality.results import ExpectationResult, added
 
 if TYPE_CHECKING:
@@ -221,6 +222,8 @@ class Execution:
             return self._leased_refresh(planned)
 
     def _leased_refresh(self, planned: DatasetPlan) -> Outcome:
+        # The lease is beside the table, and a schema that is missing has no place yet.
+        ensure_schema(self._spark, planned.identifier)
         with lease_on(
             self._spark,
             planned.identifier,
@@ -247,10 +250,14 @@ class Execution:
         self, planned: DatasetPlan, outcome: Outcome, seconds: float, attempts: int
     ) -> DatasetResult:
         planned = self._context.planned(planned.identifier)
-        reset_blocked = planned.identifier in self._plan.blocked
+        dataset = self._plan.graph[planned.identifier]
+        # The table may have been protected after the run was planned.
+        late = planned.identifier in self._plan.full and planned.action == "refresh"
+        reset_blocked = late or planned.identifier in self._plan.blocked
         reason = outcome.reason
-        if reset_blocked and outcome.status == "unchanged":
-            reason = f"{reason}; {SPARED}"
+        if isinstance(dataset, Table) and reset_blocked and outcome.status == "unchanged":
+            has = planned.base.properties if planned.base else {}
+            reason = f"{reason}; {not_allowed(dataset, has)}"
         return DatasetResult(
             name=planned.name,
             status=outcome.status,

@@ -87,7 +87,7 @@ class World:
             reset: Its stream is to be read from the beginning.
         """
         declared, old = self.declared[name], self.held[name]
-        full = full and declared.allowed == "true"
+        full = full and declared.allowed == "true" and (old is None or old.about[1] == "true")
         if name in STREAMS:
             return self._streamed(name, declared, old, full=full, reset=reset)
         if name == "people" and old is not None and not full:

@@ -8,7 +8,7 @@ from typing import Literal
 from delta_pipelines.declarations import Changes, Declaration, Stream
 from delta_pipelines.errors import UnknownDatasetError
 from delta_pipelines.graph.names import suggestion
-from delta_pipelines.graph.properties import RESET_ALLOWED, flag
+from delta_pipelines.graph.properties import protecting
 from delta_pipelines.identifiers import Identifier, quoted
 from delta_pipelines.named import NamedSequence
 
@@ -43,8 +43,8 @@ class Table:
 
     @property
     def reset_allowed(self) -> bool:
-        """The table property `pipelines.reset.allowed`, true by default."""
-        return flag(self.declaration.table_properties, RESET_ALLOWED, default=True)
+        """The declared property `pipelines.reset.allowed`, true by default."""
+        return not protecting(self.declaration.table_properties)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ VACUUM = "pipelines.maintenance.vacuum"
 KNOWN_PIPELINE_PROPERTIES = (RESET_ALLOWED, OPTIMIZE, PURGE, VACUUM)
 """Each is 'true' or 'false'; letter case counts neither in its name nor in its value."""
 _BOOLEANS = ("true", "false")
+_BLANKS = " \t\r\n"
 RESERVED_PREFIX = "delta_pipelines."
 """Properties with which the engine marks the tables it owns."""
 ARGUMENTS = ("comment", "location", "owner", "provider")
@@ -45,21 +46,45 @@ def canonical_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return canonical
 
 
-def flag(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
-    """A known `pipelines.*` property: its default unless some spelling of it says the opposite.
+def protecting(properties: Mapping[str, str]) -> dict[str, str]:
+    """The entries of `pipelines.reset.allowed` that protect a table from a full refresh.
+
+    Every value but `true` protects: a misspelt protection must not cost rows. This is the one
+    place that reads the property.
 
     Args:
-        properties: Of a declaration or of a table, where anybody may have set them.
-        key: One of `KNOWN_PIPELINE_PROPERTIES`.
+        properties: Of a declaration, or of a table, where any writer may have set them.
+
+    Returns:
+        Name as it is spelt -> value; empty when a full refresh is allowed.
+
+    Example:
+        >>> protecting({"Pipelines.Reset.Allowed": "no"})
+        {'Pipelines.Reset.Allowed': 'no'}
+        >>> protecting({"pipelines.reset.allowed": " TRUE"}), protecting({})
+        ({}, {})
+    """
+    return {
+        key: value
+        for key, value in properties.items()
+        if key.strip().lower() == RESET_ALLOWED and value.strip(_BLANKS).lower() != "true"
+    }
+
+
+def flag(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
+    """A known `pipelines.*` property; every value but `true` switches it off.
+
+    Args:
+        properties: Of a declaration, or of a table, where any writer may have set them.
+        key: One of `KNOWN_PIPELINE_PROPERTIES`, but not `RESET_ALLOWED` (see `protecting`).
         default: When it is not set.
 
     Example:
-        >>> flag({"PIPELINES.RESET.ALLOWED": "False"}, RESET_ALLOWED, default=True)
+        >>> flag({"PIPELINES.MAINTENANCE.VACUUM": "False"}, VACUUM, default=True)
         False
     """
-    opposite = str(not default).lower()
-    is_set = any(k.lower() == key and v.lower() == opposite for k, v in properties.items())
-    return default != is_set
+    found = [v.strip(_BLANKS).lower() for k, v in properties.items() if k.strip().lower() == key]
+    return all(value == "true" for value in found) if found else default
 
 
 def property_problems(properties: Mapping[str, str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.planning.refresh_set import SPARED, Action
+from delta_pipelines.planning.refresh_set import Action
+from delta_pipelines.planning.starting_anew import not_allowed
 
 
 def planned_action(
@@ -35,7 +36,7 @@ def planned_action(
         what = "computed anew as always"
         if table.keeps_rows:
             what = "appended as always" if table.is_streaming_table else "merged as always"
-        return "refresh", f"{SPARED}: {what}"
+        return "refresh", f"{not_allowed(table, base.properties)}: {what}"
     if table.is_streaming_table:
         return "refresh", "what is new in its streams is appended"
     if table.kind == "upsert":

@@ -40,7 +40,6 @@ from delta_pipelines.planning.ownership import (
     adoption,
     owner,
     property_changes,
-    protects_itself,
 )
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.refresh_set import Action
@@ -48,6 +47,7 @@ from delta_pipelines.planning.schema_diff import diff_schemas
 from delta_pipelines.planning.selection import Selection, refresh_set, sparing
 from delta_pipelines.planning.side_by_side import in_turn, planning_threads
 from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
+from delta_pipelines.planning.starting_anew import is_protected
 from delta_pipelines.planning.storage import default_storage
 from delta_pipelines.planning.stream_plans import NOTHING_NEW, StreamPlans
 from delta_pipelines.planning.table_rules import rule_notes
@@ -198,12 +198,12 @@ class _Planner:
         )
 
     def _protected_in_place(self) -> list[Table]:
-        """Tables to refresh fully that say themselves, and not by a declaration, that none may."""
+        """Tables to refresh fully whose own properties do not allow it."""
         found = []
         for table in self._graph.tables:
             if table.identifier in self._chosen.full:
                 state = self._tables.known(table.identifier)
-                if state is not None and protects_itself(state.properties, table.declaration):
+                if state is not None and is_protected(table, state.properties):
                     found.append(table)
         return found
 

@@ -12,9 +12,6 @@ from delta_pipelines.identifiers import Identifier
 Action = Literal["create", "refresh", "full_refresh", "none"]
 """What a run does to a dataset; `none` is what becomes of one that is skipped or left as it is."""
 
-SPARED = f"a full refresh was asked for, but {RESET_ALLOWED} is false"
-"""What a run says of a table that it refreshes instead."""
-
 log = logging.getLogger(__name__)
 
 
@@ -27,8 +24,8 @@ def construct_full_refresh_set(
 ) -> tuple[list[Table], list[Identifier], list[Identifier]]:
     """Split a selection into ordinary and full refreshes.
 
-    Tables with `pipelines.reset.allowed=false` are never refreshed fully: they are refreshed
-    instead, and one INFO line names them (seed: `DatasetManager.constructFullRefreshSet`).
+    Tables that declare `pipelines.reset.allowed=false` are refreshed instead, and one INFO line
+    names them (seed: `DatasetManager.constructFullRefreshSet`).
 
     Args:
         tables: The graph's tables.

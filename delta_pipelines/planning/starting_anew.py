@@ -1,24 +1,48 @@
 """The ways out that wipe a table or read its streams again, as parts of sentences. Pure.
 
-A full refresh does nothing to a table that is protected from it, so there the way that keeps the
-rows comes first, and the other one says what has to be allowed.
+A full refresh becomes a refresh where the table is protected. There the way that keeps the rows
+comes first, and the other one says what has to be allowed.
 """
 
 from collections.abc import Mapping, Sequence
 
 from delta_pipelines.graph.graph import Flow, Table
-from delta_pipelines.graph.properties import RESET_ALLOWED
-from delta_pipelines.planning.ownership import protects_itself
+from delta_pipelines.graph.properties import RESET_ALLOWED, protecting
+
+_NOT_ALLOWED = f"a full refresh was asked for, but {RESET_ALLOWED} is"
 
 
 def is_protected(table: Table, current: Mapping[str, str]) -> bool:
     """True when a full refresh of a table becomes a refresh.
 
+    The declaration and the table itself are asked, and either protects. A declaration that allows
+    it again does so once a refresh has brought it to the table.
+
     Args:
         table: As declared.
         current: The properties that it has; empty for a new one.
     """
-    return not table.reset_allowed or protects_itself(current, table.declaration)
+    return not table.reset_allowed or bool(protecting(current))
+
+
+def not_allowed(table: Table, current: Mapping[str, str]) -> str:
+    """Why a full refresh of a protected table became a refresh, without a full stop.
+
+    Args:
+        table: As declared.
+        current: The properties that it has; empty for a new one.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> p = dp.Pipeline("p", schema="s")
+        >>> p.materialized_view("t", "SELECT 1 AS n")
+        >>> not_allowed(p.graph().tables["t"], {"pipelines.reset.allowed": "no"})
+        "a full refresh was asked for, but pipelines.reset.allowed is 'no' (on the table)"
+    """
+    here = protecting(current)
+    plain = not here or all(value == "false" for value in here.values())
+    said = "false" if plain else ", ".join(repr(value) for value in here.values())
+    return f"{_NOT_ALLOWED} {said}" + (" (on the table)" if table.reset_allowed and here else "")
 
 
 def full_refresh_of(table: Table, current: Mapping[str, str], what: str = "it") -> str:
@@ -34,10 +58,23 @@ def full_refresh_of(table: Table, current: Mapping[str, str], what: str = "it") 
         >>> p = dp.Pipeline("p", schema="s")
         >>> p.materialized_view("t", "SELECT 1 AS n")
         >>> full_refresh_of(p.graph().tables["t"], {"pipelines.reset.allowed": "false"})
-        "refresh it fully (full_refresh=['t']) after allowing that by pipelines.reset.allowed"
-    """
-    allowing = f" after allowing that by {RESET_ALLOWED}" if is_protected(table, current) else ""
+        "refresh it fully (full_refresh=['t']) after allowing that by pipelines.reset.allowed (ALTER TABLE s.t SET TBLPROPERTIES ('pipelines.reset.allowed' = 'true'))"
+    """  # noqa: E501 - what a user reads is one line
+    allowing = f" after {allowing_it(table, current)}" if is_protected(table, current) else ""
     return f"refresh {what} fully (full_refresh=[{table.name!r}]){allowing}"
+
+
+def allowing_it(table: Table, current: Mapping[str, str]) -> str:
+    """What allows the full refresh of a protected table: `allowing that by ...`.
+
+    Args:
+        table: As declared.
+        current: The properties that it has.
+    """
+    names = ", ".join(f"'{key}' = 'true'" for key in protecting(current))
+    alter = f"ALTER TABLE {table.identifier} SET TBLPROPERTIES ({names})" if names else ""
+    both = "" if table.reset_allowed else "in the declaration, and by "
+    return f"allowing that by {RESET_ALLOWED}" + (f" ({both}{alter})" if alter else "")
 
 
 def from_the_beginning(

@@ -1,13 +1,17 @@
 """Which table properties a declaration may set."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import delta_pipelines as dp
 from delta_pipelines.graph.properties import (
     RESET_ALLOWED,
+    VACUUM,
     canonical_properties,
     flag,
     property_problems,
+    protecting,
     view_property_problems,
 )
 
@@ -39,13 +43,20 @@ def test_two_spellings_of_one_property_are_refused() -> None:
         pipeline.graph()
 
 
-@pytest.mark.parametrize("spelt", ["pipelines.reset.allowed", "PIPELINES.Reset.allowed"])
-def test_a_flag_is_its_default_unless_it_says_the_opposite(spelt: str) -> None:
+@pytest.mark.parametrize("spelt", [VACUUM, "PIPELINES.Maintenance.vacuum"])
+def test_a_flag_that_is_set_is_off_unless_it_is_true(spelt: str) -> None:
     for default in (True, False):
-        assert flag({}, RESET_ALLOWED, default=default) is default
-        assert flag({spelt: "TRUE"}, RESET_ALLOWED, default=default) is True
-        assert flag({spelt: "False"}, RESET_ALLOWED, default=default) is False
-        assert flag({spelt: "maybe"}, RESET_ALLOWED, default=default) is default
+        assert flag({}, VACUUM, default=default) is default
+        assert flag({spelt: "TRUE"}, VACUUM, default=default) is True
+        assert flag({spelt: "False"}, VACUUM, default=default) is False
+        assert flag({spelt: "maybe"}, VACUUM, default=default) is False  # may be set on a table
+
+
+@given(st.text(max_size=6))
+def test_every_value_but_true_protects(value: str) -> None:
+    allows = value.strip(" \t\r\n").lower() == "true"
+    for key in (RESET_ALLOWED, "Pipelines.RESET.allowed"):
+        assert protecting({key: value}) == ({} if allows else {key: value})
 
 
 @pytest.mark.parametrize("value", ["0", "no", "", " false", "false "])

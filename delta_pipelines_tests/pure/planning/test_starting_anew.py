@@ -13,10 +13,12 @@ from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.definition import table_definition
 from delta_pipelines.planning.ownership import KIND_KEY, OWNED_KEY
 from delta_pipelines.planning.starting_anew import (
+    allowing_it,
     copied_reason,
     from_the_beginning,
     full_refresh_of,
     is_protected,
+    not_allowed,
     outdated_reason,
 )
 
@@ -42,9 +44,26 @@ def streamed(declared: Mapping[str, str]) -> tuple[Table, tuple[Flow, ...]]:
         ({}, {}, False),
         (PROTECTED, {}, True),
         ({}, PROTECTED, True),
-        (ALLOWED, PROTECTED, False),
-        # An earlier declaration said so, and this one does not any more.
-        ({}, {**PROTECTED, OWNED_KEY: '["pipelines.reset.allowed"]'}, False),
+        (ALLOWED, ALLOWED, False),
+        # Either protects: a refresh has to bring the declaration to the table first.
+        (ALLOWED, PROTECTED, True),
+        ({}, {**PROTECTED, OWNED_KEY: '["pipelines.reset.allowed"]'}, True),
+        ({}, {"Pipelines.RESET.allowed": "FALSE"}, True),
+        ({}, {"Pipelines.RESET.allowed": " TRUE\n"}, False),
+        ({}, {"pipelines.reset.allowed": "true", "PIPELINES.RESET.ALLOWED": "no"}, True),
+        *(
+            ({}, {"pipelines.reset.allowed": value}, True)
+            for value in (
+                "",
+                "no",
+                " false",
+                "0",
+                "1",
+                "yes",
+                "t\u0433ue",
+                "\uff34\uff32\uff35\uff25",
+            )
+        ),
     ],
 )
 def test_a_full_refresh_is_offered_with_what_it_needs(
@@ -52,8 +71,9 @@ def test_a_full_refresh_is_offered_with_what_it_needs(
 ) -> None:
     table, (one, two) = streamed(declared)
     assert is_protected(table, current) == protected
-    assert full_refresh_of(table, current) == FULL + FIRST * protected
-    full = "refresh the table fully (full_refresh=['t'])" + FIRST * protected
+    first = f" after {allowing_it(table, current)}" if protected else ""
+    assert full_refresh_of(table, current) == FULL + first
+    full = "refresh the table fully (full_refresh=['t'])" + first
     reset = "keep its rows and read the stream from its beginning (reset_checkpoints=['one'])"
     ways = [reset, full] if protected else [full, reset]
     assert from_the_beginning(table, [one], current) == ", or ".join(ways)
@@ -63,6 +83,25 @@ def test_a_full_refresh_is_offered_with_what_it_needs(
     ):
         assert (FIRST in reason) == protected
         assert (reason.index("reset_checkpoints") < reason.index("full_refresh")) == protected
+
+
+def test_why_a_full_refresh_became_a_refresh_names_what_is_no_plain_false() -> None:
+    free, protected = streamed({})[0], streamed(PROTECTED)[0]
+    why = "a full refresh was asked for, but pipelines.reset.allowed is "
+    assert not_allowed(protected, {}) == not_allowed(protected, PROTECTED) == f"{why}false"
+    assert not_allowed(free, PROTECTED) == f"{why}false (on the table)"
+    assert not_allowed(free, {"Pipelines.Reset.Allowed": " no"}) == f"{why}' no' (on the table)"
+
+
+def test_what_allows_a_full_refresh_names_the_declaration_and_the_spelling_on_the_table() -> None:
+    free, protected = streamed({})[0], streamed(PROTECTED)[0]
+    alter = "ALTER TABLE s.t SET TBLPROPERTIES ('{}' = 'true')"
+    what = "allowing that by pipelines.reset.allowed"
+    key = "Pipelines.Reset.Allowed"
+    assert allowing_it(protected, {}) == what
+    assert allowing_it(free, {key: "no"}) == f"{what} ({alter.format(key)})"
+    both = f"in the declaration, and by {alter.format('pipelines.reset.allowed')}"
+    assert allowing_it(protected, PROTECTED) == f"{what} ({both})"
 
 
 def test_what_a_flow_cannot_go_on_for_stands_before_the_ways_out() -> None:

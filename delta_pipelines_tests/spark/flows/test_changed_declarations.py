@@ -7,6 +7,7 @@ import pytest
 import delta_pipelines as dp
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.log_files import local_table, newest_commit, rows_moved
+from delta_pipelines.execution import Execution
 from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY
 from delta_pipelines_tests.pipelines import (
     failure,
@@ -166,24 +167,53 @@ def test_what_the_table_itself_says_protects_it_too(spark, schema, landing, capl
     pipeline = upsert(schema, "SELECT * FROM {}.src")
     run_well(pipeline, spark)
     spark.sql(f"INSERT INTO {schema}.t VALUES (77)")
-    say = f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('pipelines.reset.allowed' = 'false')"
-    spark.sql(say)
-    with caplog.at_level("INFO"):
-        result = run_well(pipeline, spark, full_refresh=["t"]).results["t"]
-    assert result.reset_blocked
-    assert 77 in numbers(spark, schema)
-    assert "Skipping full refresh on some tables because pipelines.reset.allowed" in caplog.text
+    for key, value in (("pipelines.reset.allowed", "false"), ("Pipelines.Reset.Allowed", " no")):
+        spark.sql(f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('{key}' = '{value}')")
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            result = run_well(pipeline, spark, full_refresh_all=True).results["t"]
+        assert result.reset_blocked
+        assert 77 in numbers(spark, schema)
+        assert (
+            "Skipping full refresh on some tables because pipelines.reset.allowed was set to "
+            f"false. Tables: [{schema}.t]"
+        ) in caplog.messages
+        assert f"is {value if value == 'false' else repr('false') + ', ' + repr(value)}" in (
+            result.reason
+        )
     allowing = {"table_properties": {"pipelines.reset.allowed": "true"}}
-    run_well(upsert(schema, "SELECT * FROM {}.src", **allowing), spark, full_refresh=["t"])
+    allowed = upsert(schema, "SELECT * FROM {}.src", **allowing)
+    run_well(allowed, spark, full_refresh=["t"])
+    assert 77 in numbers(spark, schema)
+    spark.sql(f"ALTER TABLE {schema}.t UNSET TBLPROPERTIES ('Pipelines.Reset.Allowed')")
+    run_well(allowed, spark, full_refresh=["t"])
     assert numbers(spark, schema) == [0, 1, 2]
 
 
-def test_a_protection_that_left_the_declaration_protects_no_more(spark, schema, landing):
+def test_a_protection_that_left_the_declaration_ends_with_a_refresh(spark, schema, landing):
     kept = {"table_properties": {"pipelines.reset.allowed": "false"}}
     run_well(upsert(schema, "SELECT * FROM {}.src", **kept), spark)
     spark.sql(f"INSERT INTO {schema}.t VALUES (77)")
-    run_well(upsert(schema, "SELECT * FROM {}.src"), spark, full_refresh=["t"])
+    pipeline = upsert(schema, "SELECT * FROM {}.src")
+    first = run_well(pipeline, spark, full_refresh=["t"]).results["t"]
+    assert first.reset_blocked
+    assert "pipelines.reset.allowed is false (on the table)" in first.reason
+    assert 77 in numbers(spark, schema)
+    run_well(pipeline, spark, full_refresh=["t"])
     assert numbers(spark, schema) == [0, 1, 2]
+
+
+def test_a_table_that_is_protected_after_it_was_planned_keeps_its_rows(spark, schema, landing):
+    pipeline = upsert(schema, "SELECT * FROM {}.src")
+    run_well(pipeline, spark)
+    spark.sql(f"INSERT INTO {schema}.t VALUES (77)")
+    plan = pipeline.plan(spark, full_refresh_all=True)
+    spark.sql(f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('pipelines.reset.allowed' = '0')")
+    (result,) = Execution(plan, spark).results()
+    assert (result.status, result.action) == ("unchanged", "none")
+    assert result.reset_blocked
+    assert "is '0' (on the table)" in result.reason
+    assert 77 in numbers(spark, schema)
 
 
 @pytest.mark.parametrize(
