@@ -1,9 +1,10 @@
 """Credentials taken out of text before it leaves the engine: logs, plans, results, metadata. Pure.
 
-Three things are known to be credentials: the value of a setting whose name says so (the pattern of
-Spark's `spark.redaction.regex`, and a few names that clouds use), the user part of an address, and
-whatever stands behind such a name in the text itself (`password=...`, `"token": "..."`). A value
-that came from nowhere of that sort and that a user's own code prints cannot be recognised.
+Four things are known to be credentials: the value of a setting whose name says so (the pattern of
+Spark's `spark.redaction.regex`, and a few names that clouds use), the user part of an address,
+whatever stands behind such a name in the text itself (`password=...`, `"token": "..."`, lists of
+such values), and private keys in PEM blocks. A value that came from nowhere of that sort and that a
+user's own code prints cannot be recognised.
 """
 
 import json
@@ -22,6 +23,7 @@ from delta_pipelines.errors import (
     PipelineError,
     PlanError,
 )
+from delta_pipelines.secret_blocks import without_lists, without_private_keys
 
 if TYPE_CHECKING:
     from delta_pipelines.flows.results import DatasetResult
@@ -34,7 +36,7 @@ MIN_SECRET_LENGTH = 6
 
 _NAMES = (
     r"secret(?:[._-]?key)?|passwords?|passwd|passphrase|pwd|token|access[._-]?key|account[._-]?key"
-    r"|private[._-]?key|api[._-]?key|signature"
+    r"|private[._-]?key|api[._-]?key|signature|passcode|pgpass(?!file)|credentials?(?![\w.-])"
 )
 _NAME = re.compile(_NAMES, re.IGNORECASE)
 _CREDENTIAL_NAME = re.compile(rf"(?:^|[._-])(?:\w*(?:{_NAMES}))$", re.IGNORECASE)
@@ -65,7 +67,7 @@ _OPENED = (
 _TRIPLE = [re.compile(rf"({o})(\"\"\"|''')(.*?)(?:\2|\Z)", re.I | re.S) for o in _OPENED]
 _CONTENT = r"(?:\2\2|(?!\2)(?:\\.|[^\\\n]))+"
 _QUOTED = [re.compile(rf"({o})(\\{{0,3}}['\"])(?!\2){_CONTENT}(?:\2)?", re.I) for o in _OPENED]
-_BARE = re.compile(rf"({_WORD}\s{{0,9}}=\s{{0,9}})(?![=>\s'\"])[^\s&;,)'\"\]}}]+", re.I)
+_BARE = re.compile(rf"({_WORD}\s{{0,9}}=\s{{0,9}})(?![=>\s'\"]|[\[(]\*\*\*)[^\s&;,)'\"\]}}]+", re.I)
 _TYPES = (
     r"str(?:ing)?|int(?:eger)?|bigint|long|smallint|short|tinyint|byte|float|double|decimal"
     r"|bool(?:ean)?|binary|bytes|date|timestamp\w*|array|map|struct|variant|char|varchar|object"
@@ -73,10 +75,15 @@ _TYPES = (
 )
 _TOLD = re.compile(
     rf"((?<![\w.-])[\w.-]{{0,80}}(?:{_NAMES})[ \t]{{0,9}}:[ \t]{{0,9}})"
-    rf"(?!(?:{_TYPES})\b|\d{{1,5}}\b|//|\*\*\*)[^\s:=>\\'\"&;,)\]}}][^\s&;,)'\"\]}}]*",
+    rf"(?!(?:{_TYPES})\b|\d{{1,5}}\b|//|[\[(]?\*\*\*)[^\s:=>\\'\"&;,)\]}}][^\s&;,)'\"\]}}]*",
     re.I,
 )
 """A header or a line of YAML; what follows may also be a column's type or a count."""
+_BRACED = re.compile(
+    rf"({_WORD}\s{{0,9}}=\s{{0,9}})\{{(?!\}})(?:[^}}\n]|\}}\}}|\}}(?![\s;&,)'\"\]]|\Z))*\}}?", re.I
+)
+"""A value as ODBC and JDBC write it, `password={a;b}`, where `}}` stands for one brace."""
+_LISTED = re.compile(rf"{_WORD}(?:\\{{0,3}}['\"`])?\s{{0,9}}(?:=>|[=:])\s{{0,9}}[\[(]", re.I)
 _BEARER = re.compile(r"(\b(?:Bearer|Basic)\s+)(?=\S{0,200}\d)[\w.~+/=-]{12,}")
 
 T = TypeVar("T")
@@ -168,12 +175,16 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """The text without credentials."""
+        text = without_lists(text, _LISTED, REDACTED, only_literals=False)
+        text = _BRACED.sub(rf"\1{REDACTED}", text)
         return _TOLD.sub(rf"\1{REDACTED}", _BARE.sub(rf"\1{REDACTED}", self.code(text)))
 
     def code(self, code: str) -> str:
         """Source code without credentials that stand in it as literals; its names stay."""
         if self._known is not None:
             code = self._known.sub(REDACTED, code)
+        code = without_private_keys(code, REDACTED)
+        code = without_lists(code, _LISTED, REDACTED, only_literals=True)
         code = _ORACLE.sub(rf"\1{REDACTED}@", _ADDRESS.sub(rf"\1{REDACTED}@", code))
         for literal in (*_TRIPLE, *_QUOTED):
             code = literal.sub(rf"\1\2{REDACTED}\2", code)

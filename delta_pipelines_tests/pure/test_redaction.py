@@ -1,10 +1,12 @@
 """What counts as a credential, in every form in which it is written, and what does not."""
 
+import json
+import re
 import time
 import traceback
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import delta_pipelines as dp
@@ -46,6 +48,19 @@ SECRET = "kanari-5e7"
         "password: {}",
         "{{x-api-key: {}, accept: all}}",
         "user: ann\n  db.password:{}\n",
+        "jdbc:sqlserver://db;password={{ab;{}}}ef}};user=ann",
+        "Driver={{ODBC 18}};Pwd={{a}}}};{}}}",
+        "pwd={{ab; {} was cut o",
+        "passwords: [abc, {}]",
+        "passwords: [abc, {} was cut o",
+        '{{"passwords": ["a]b", "{}"], "n": 1}}',
+        "{{'tokens': ['a', b'b]c', ['d', '{}']], 'n': 2}}",
+        "tokens=('a', '{}')",
+        "secrets = ['a',\n  '{}",
+        "credentials={}",
+        "credentials: {}",
+        "passcode={}",
+        "PGPASS={}",
     ],
 )
 def test_a_credential_behind_its_name_or_in_an_address_is_taken_out(text):
@@ -69,6 +84,11 @@ def test_a_credential_behind_its_name_or_in_an_address_is_taken_out(text):
         "WHERE password = '' AND n = 1",
         'password="", user="ann"',
         "SELECT token, count(*) FROM t GROUP BY token",
+        "tokens: [1, 2, 37], tokens: []",
+        "fs.s3a.aws.credentials.provider=org.acme.Provider, PGPASSFILE=/etc/pgpass.conf",
+        "no credential 'x': ask for one.",
+        "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
+        "the PRIVATE KEY is missing",
     ],
 )
 def test_what_is_no_credential_stays(text):
@@ -121,6 +141,56 @@ def test_the_sessions_own_redaction_pattern_counts():
     assert Redaction.of({"spark.redaction.regex": "(?<bad"}).text("x") == "x"
 
 
+KEY = "RSA PRIVATE KEY"
+BEGIN = f"-----BEGIN {KEY}-----"
+NEWLINES = st.sampled_from(["\n", "\r\n", "\\n"])
+
+
+LINES = st.lists(st.from_regex(r"[A-Za-z0-9+/]{16}", fullmatch=True), min_size=3, max_size=5)
+
+
+@settings(max_examples=40)
+@given(LINES, NEWLINES, st.data())
+def test_no_line_of_a_private_key_survives_wherever_it_is_cut(lines, newline, data) -> None:
+    headers = data.draw(
+        st.sampled_from([[], ["Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-256,0A", ""]])
+    )
+    whole = newline.join([BEGIN, *headers, *lines, f"-----END {KEY}-----", ""])
+    begin, end = whole.index(lines[0]), whole.index("-----END")
+    cut = data.draw(st.integers(begin, end))
+    around = data.draw(st.sampled_from(["", "it is: ", "x\n"]))
+    for text in (f"{around}{whole}behind", f"{around}{whole[:cut]}", whole[cut:], whole + whole):
+        told = Redaction().text(text)
+        assert not any(line in told for line in lines)
+        assert Redaction().text(told) == told
+    assert Redaction().text(f"{around}{whole}behind").endswith("behind")
+
+
+PLAIN = st.from_regex(r"[a-z]{3}[0-9;}{&,()\[\]]{0,6}[a-z0-9]{3}", fullmatch=True)
+
+
+@settings(max_examples=40)
+@given(st.lists(PLAIN, min_size=1, max_size=4), st.sampled_from(["passwords", "tokens", "secret"]))
+def test_no_item_of_a_list_survives(items, name) -> None:
+    texts = [json.dumps({name: items}), repr({name: items}), repr({name: [items, ("x", *items)]})]
+    texts += [f"{name}={items!r}", json.dumps({name: items}, indent=2)]
+    for text in texts:
+        for told in (Redaction().text(text), Redaction().code(text)):
+            assert not any(item in told for item in items)
+        assert Redaction().text(told) == told
+
+
+@settings(max_examples=40)
+@given(PLAIN, st.sampled_from([";", "&", " ", ""]))
+def test_no_braced_value_survives(value, behind) -> None:
+    text = f"jdbc:sqlserver://db;password={{{value.replace('}', '}}')}}}{behind}"
+    told = Redaction().text(text)
+    assert value not in told
+    assert value.replace("}", "}}") not in told
+    assert not any(part in told for part in re.findall(r"[a-z0-9]{3,}", value))
+    assert Redaction().text(told) == told
+
+
 def test_long_texts_take_no_long_time():
     started = time.process_time()
     texts = ["x" * 200_000, "password" * 25_000, "a:" * 100_000, "a://b:" * 10_000]
@@ -131,6 +201,10 @@ def test_long_texts_take_no_long_time():
         "password:" * 20_000,
         "password=" + "'" * 200_000,
     ]
+    end = f"-----END {KEY}-----"
+    texts += ["passwords: [" * 3_000, "passwords: ['" * 3_000, "passwords: " + "[" * 30_000]
+    texts += ["password={" * 5_000, "password={" + "}}" * 20_000, "password={" + "}a" * 20_000]
+    texts += [BEGIN * 1_000, end * 1_000, "A\n" * 30_000 + end, f"{BEGIN}A: " * 1_000]
     for text in texts:
         Redaction().text(text)
     assert time.process_time() - started < 5
