@@ -8,6 +8,7 @@ checks it against the class path itself and goes on without it when they differ.
 
 import hashlib
 import importlib.util
+import logging
 import os
 import subprocess
 import sys
@@ -21,8 +22,12 @@ from delta_pipelines.errors import SessionError
 from delta_pipelines.java import check_java, java_executable
 from delta_pipelines.spark_home import check_spark_home
 
+log = logging.getLogger(__name__)
+
 _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """An archive that does not fit is no reason to write into the user's terminal."""
+_OTHERS_WRITE = 0o022
+"""Mode bits that let the group or everyone write."""
 _PATIENCE = 900.0
 """Seconds for Spark's start, a pipeline, and an archive of 230 MiB on a slow machine."""
 
@@ -62,7 +67,10 @@ def archive_path(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def archive_options() -> list[str]:
-    """The JVM options that use the archive; none when there is none, or none can be reached.
+    """The JVM options that use the archive; none when there is none, or none that can be trusted.
+
+    The JVM runs the classes that it maps, so an archive that another user may have written is not
+    used, and a warning says why.
 
     Example:
         >>> all(option.startswith(('"-XX:Shared', "-Xlog:")) for option in archive_options())
@@ -70,10 +78,40 @@ def archive_options() -> list[str]:
     """
     try:
         path = archive_path()
-        there = path.is_file()
-    except (SessionError, OSError):  # nobody's home, or somebody else's
+        if not path.is_file():
+            return []
+        distrust = _why_not_trusted(path)
+    except (SessionError, OSError):  # no home directory, or one that this user cannot read
         return []
-    return [f'"-XX:SharedArchiveFile={path}"', _SILENT] if there else []
+    if distrust is not None:
+        log.warning(
+            "The archive of classes is not used, and the session starts slower: %s. Run "
+            "`delta-pipelines warm-up` as this user; it writes a new one.",
+            distrust,
+        )
+        return []
+    return [f'"-XX:SharedArchiveFile={path}"', _SILENT]
+
+
+def _why_not_trusted(archive: Path) -> str | None:
+    """Say how another user could have written an archive; None when only this user and root could.
+
+    Windows has no user ids and mode bits: there the cache is in the user's profile, which others
+    cannot write unless they were allowed to, and nothing is checked.
+
+    Args:
+        archive: The file, which exists.
+    """
+    if not hasattr(os, "geteuid"):
+        return None
+    file = archive.resolve(strict=True)
+    for place in (file, file.parent):
+        facts = place.stat()
+        if facts.st_uid not in (os.geteuid(), 0):
+            return f"{place} belongs to another user (user id {facts.st_uid})"
+        if facts.st_mode & _OTHERS_WRITE:
+            return f"other users may write {place} (mode {facts.st_mode & 0o777:o})"
+    return None
 
 
 def write_archive() -> Path:
@@ -109,6 +147,7 @@ def write_archive() -> Path:
                 f"Java wrote no archive of classes; sessions start as before.\n{told}"
             )
         check_whole(fresh)
+        fresh.chmod(0o600)
         fresh.replace(path)
     except subprocess.TimeoutExpired as error:
         raise SessionError(
@@ -126,6 +165,9 @@ def _check_writable(folder: Path) -> None:
     """Find out before Spark's start, not after."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        mode = folder.stat().st_mode
+        if mode & _OTHERS_WRITE:  # as with a umask of 002; then no session would trust the archive
+            folder.chmod(mode & 0o777 & ~_OTHERS_WRITE)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -30,11 +30,49 @@ def test_each_java_and_each_spark_has_its_own(cache: Path) -> None:
     assert archive_path() == archive_path(here)
 
 
+def put_archive() -> Path:
+    path = archive_path()
+    path.parent.mkdir(parents=True)
+    path.write_text("classes")
+    path.parent.chmod(0o755)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has no user ids")
+def test_an_archive_that_another_user_could_have_written_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    path = put_archive()
+    for place in (path, path.parent):
+        mode = place.stat().st_mode
+        for bit in (0o020, 0o002):
+            caplog.clear()
+            place.chmod(mode | bit)
+            assert archive_options() == []
+            assert f"other users may write {place.resolve()}" in caplog.text
+            assert "warm-up" in caplog.text
+        place.chmod(mode)
+    assert archive_options()
+    elsewhere = tmp_path / "shared"
+    elsewhere.mkdir(mode=0o777)
+    elsewhere.chmod(0o777)
+    path.rename(elsewhere / path.name)
+    path.symlink_to(elsewhere / path.name)
+    assert archive_options() == []
+    path.unlink()
+    (elsewhere / path.name).rename(path)
+    mine = path.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    assert bool(archive_options()) == (mine == 0)  # root may write everything anyway
+    monkeypatch.delattr(os, "geteuid")  # as on Windows
+    assert archive_options()
+
+
 def test_sessions_use_it_only_when_it_is_there(tmp_path: Path) -> None:
     assert archive_options() == []
     assert "Archive" not in spark_config(tmp_path)[JAVA_OPTIONS]
-    archive_path().parent.mkdir(parents=True)
-    archive_path().write_text("classes")
+    put_archive()
     own = "-XX:SharedArchiveFile=/mine.jsa"
     options = spark_config(tmp_path, extra={JAVA_OPTIONS: own})[JAVA_OPTIONS]
     assert f'"-XX:SharedArchiveFile={archive_path()}"' in options
