@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 
 from delta_pipelines.derby import derby_holder
 from delta_pipelines.errors import SessionError
+from delta_pipelines.stored_values import stored_fields, stored_json, stored_number, stored_text
 from delta_pipelines.this_process import ProcessMark, runs
 from delta_pipelines.waiting import Wait
 
@@ -160,7 +161,8 @@ def read_holder(path: Path) -> Holder | None:
         path: The file beside the lock.
     """
     try:
-        return Holder(**json.loads(path.read_text(encoding="utf-8")))
+        known = {"pid": stored_number, **dict.fromkeys(("host", "program", "since"), stored_text)}
+        return Holder(**stored_fields(stored_json(path.read_text(encoding="utf-8")), known))
     except (OSError, ValueError, TypeError):
         return None
 

@@ -248,6 +248,7 @@ def as_pipeline_error(
         told.__cause__ = error
     if isinstance(told, DatasetError) and told.location is None:
         told.location = location
+        told.dataset = told.dataset or dataset
     return told
 
 

@@ -101,9 +101,9 @@ def stored_checkpoints(spark: SparkSession) -> CheckpointsOf:
     def look_up(identifier: Identifier) -> Mapping[str, Checkpoint]:
         try:
             state = load_table(spark, identifier)
+            return checkpoints_of(state.properties) if state else {}
         except DatasetError:
             return {}  # The plan says what is wrong with it.
-        return checkpoints_of(state.properties) if state else {}
 
     return look_up
 

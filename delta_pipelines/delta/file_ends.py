@@ -1,6 +1,5 @@
 """Between which values a column lies in files, and which files that leaves out. Pure."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -9,6 +8,7 @@ from typing import Any
 from delta_pipelines.delta.file_entries import FileEntry
 from delta_pipelines.delta.key_ranges import KeyRange
 from delta_pipelines.delta.key_types import KeyType
+from delta_pipelines.stored_values import json_object
 
 Ends = tuple[Any, Any]
 
@@ -19,11 +19,7 @@ def statistics_of(entry: FileEntry) -> Mapping[str, Any]:
     Args:
         entry: What the log says of the file.
     """
-    try:
-        told = json.loads(entry.stats or "{}")
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
+    return json_object(entry.stats) or {}
 
 
 def ends_of_files(

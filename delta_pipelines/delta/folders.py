@@ -1,11 +1,16 @@
 """Folders and small files under a storage root, local or remote, through Hadoop's file systems."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic
+
+_LOCAL = re.compile(r"^file:/+")
+MOST_BYTES = 16_000_000
+"""Of one small file: a stream's offsets take kilobytes."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +74,15 @@ def read_text(spark: SparkSession, path: str) -> str:
 
     Args:
         spark: A classic session, whose file system settings apply.
-        path: The file.
+        path: The file, of at most `MOST_BYTES`.
+
+    Raises:
+        ValueError: It is larger.
     """
     place, files = _opened(spark, path)
+    size = int(files.getFileStatus(place).getLen())
+    if size > MOST_BYTES:
+        raise ValueError(f"{path} has {size:,} bytes, and the most is {MOST_BYTES:,}.")
     return _text(files.open(place))
 
 
@@ -101,11 +112,44 @@ def _text(stream: JavaObject) -> str:
         stream.close()
 
 
-def delete_folder(spark: SparkSession, path: str) -> None:
-    """Delete a folder and what is in it; nothing happens when it is gone already."""
+def delete_below(spark: SparkSession, path: str, root: str) -> None:
+    """Delete a folder and what is in it; nothing happens when it is gone already.
+
+    The only deletion of folders, so it does not trust its callers with the path.
+
+    Args:
+        spark: A session; nothing happens over Spark Connect.
+        path: The folder.
+        root: The folder that it has to be in, at any depth.
+
+    Raises:
+        ValueError: It is not in there.
+    """
+    if not is_below(path, root):
+        raise ValueError(f"{path!r} is not a folder in {root!r}; nothing was deleted.")
     if is_classic(spark):
         place, files = _opened(spark, path)
         files.delete(place, True)
+
+
+def is_below(path: str, root: str) -> bool:
+    """True when a path is in a folder, and not that folder. Pure.
+
+    Neither is looked up, so that a path with `..`, `.` or an empty part is not in any folder. A
+    local path may have the scheme `file`, as Hadoop lists it.
+
+    Args:
+        path: A path or address.
+        root: A path or address.
+
+    Example:
+        >>> is_below("file:/w/_c/t/1", "/w/_c"), is_below("/w/_c/../t", "/w/_c")
+        (True, False)
+    """
+    path, root = (_LOCAL.sub("/", one.rstrip("/")) for one in (path, root))
+    inside = path.removeprefix(f"{root}/")
+    parts = inside.split("/")
+    return bool(root) and inside != path and not {"", ".", ".."} & set(parts)
 
 
 def _opened(spark: SparkSession, path: str) -> tuple[JavaObject, JavaObject]:

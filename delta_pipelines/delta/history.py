@@ -1,11 +1,10 @@
 """Which version of a table last changed its rows."""
 
-import json
-
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.loading import history_entry
 from delta_pipelines.delta.table import HistoryEntry, TableState
+from delta_pipelines.stored_values import json_object
 
 KEEPS_ROWS = frozenset(
     {
@@ -117,11 +116,8 @@ def keeps_rows(operation: str, user_metadata: str | None) -> bool:
     """
     if operation in KEEPS_ROWS:
         return True
-    try:
-        said = json.loads(user_metadata or "null")
-    except ValueError:
-        return False
-    return isinstance(said, dict) and said.get(KEEPS_ROWS_KEY) is True
+    said = json_object(user_metadata)
+    return said is not None and said.get(KEEPS_ROWS_KEY) is True
 
 
 def recorded_entry(

@@ -6,7 +6,11 @@ import uuid
 from pathlib import Path
 from typing import Protocol
 
+from delta_pipelines.stored_values import file_number
+
 SUFFIX = ".json"
+MOST_BYTES = 100_000
+"""How much of a lease's file is read; what is longer is damaged."""
 
 
 class LeaseFiles(Protocol):
@@ -57,7 +61,8 @@ class LocalLeaseFiles:
     def read(self, number: int) -> str | None:
         """A file's text, None when it is gone."""
         try:
-            return self._path(number).read_text(encoding="utf-8")
+            with self._path(number).open("rb") as file:
+                return file.read(MOST_BYTES).decode("utf-8", errors="replace")
         except FileNotFoundError:
             return None
 
@@ -117,5 +122,5 @@ def numbers_of(names: list[str]) -> list[int]:
         >>> numbers_of(["7.json", ".draft", "notes.txt"])
         [7]
     """
-    stems = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
-    return [int(stem) for stem in stems if stem.isdecimal()]
+    stems = [file_number(name.removesuffix(SUFFIX)) for name in names if name.endswith(SUFFIX)]
+    return [number for number in stems if number is not None]

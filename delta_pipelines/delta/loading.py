@@ -1,6 +1,7 @@
 """Load tables: their latest state, one pinned version, their row count and history."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
@@ -179,6 +180,7 @@ def _few_files(spark: SparkSession, state: TableState) -> DataFrame | None:
     return jvm.frame(log.createDataFrame(snapshot, files, False, jvm.none))
 
 
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 _SMALL_BYTES = 64 * 1024 * 1024
 
 
@@ -268,7 +270,7 @@ def _given(parameters: Mapping[str, object] | None) -> dict[str, str]:
 
 def whole_numbers(metrics: Mapping[str, str]) -> dict[str, int]:
     """The metrics that are whole numbers; Delta's log keeps all values as text."""
-    return {name: int(text) for name, text in metrics.items() if text.lstrip("-").isdecimal()}
+    return {name: int(text) for name, text in metrics.items() if _WHOLE.fullmatch(str(text))}
 
 
 def _table_id(rows: DataFrame) -> str:

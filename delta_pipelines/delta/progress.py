@@ -4,7 +4,6 @@ Starting one costs Delta's source a few Spark jobs even when nothing is new, and
 lost its files starts at batch 0 again, whose number the table knows already.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -14,6 +13,12 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.folders import names_in, read_text
 from delta_pipelines.delta.jvm import is_classic
+from delta_pipelines.stored_values import (
+    MalformedValueError,
+    file_number,
+    json_object,
+    stored_number,
+)
 
 _BEFORE_A_VERSION = (-1, -100)
 """Delta's `BASE_INDEX` as its offsets of version 1 and 3 write it: nothing of that version yet."""
@@ -48,12 +53,8 @@ class Progress:
     @property
     def files(self) -> dict[int, int]:
         """Its file sources: number of the source -> the last batch in the source's own log."""
-        offsets = {number: _offset(text) for number, text in enumerate(self.offsets)}
-        return {
-            number: int(offset["logOffset"])
-            for number, offset in offsets.items()
-            if isinstance(offset.get("logOffset"), int)
-        }
+        found = {n: _number(_offset(text), "logOffset") for n, text in enumerate(self.offsets)}
+        return {number: batch for number, batch in found.items() if batch is not None}
 
     def next_version(self, table_id: str) -> int | None:
         """The first version of a Delta table whose changes are not all planned yet.
@@ -70,8 +71,8 @@ class Progress:
         """
         for text in self.offsets:
             offset = _offset(text)
-            version = offset.get("reservoirVersion")
-            if offset.get("reservoirId") == table_id and isinstance(version, int):
+            version = _number(offset, "reservoirVersion")
+            if offset.get("reservoirId") == table_id and version is not None:
                 return version + bool(offset.get("isStartingVersion", False))
         return None
 
@@ -108,19 +109,23 @@ class Progress:
         return files if is_whole else None
 
 
-def _offset(text: str) -> dict[str, Any]:
+def _offset(text: str) -> Mapping[str, Any]:
+    return json_object(text) or {}
+
+
+def _number(offset: Mapping[str, Any], name: str) -> int | None:
+    """A number of an offset; None when there is none, or one that Spark and Delta do not write."""
     try:
-        offset = json.loads(text)
-    except ValueError:
-        return {}
-    return offset if isinstance(offset, dict) else {}
+        return stored_number(offset.get(name))
+    except MalformedValueError:
+        return None
 
 
 def _read_to_its_end(offset: Mapping[str, Any], sources: Mapping[str, int]) -> str | None:
     """The table of an offset behind its last version, None for any other offset."""
-    if offset.get("reservoirId") not in sources:
+    table = str(offset.get("reservoirId"))
+    if table not in sources:
         return None
-    table = str(offset["reservoirId"])
     at_the_end = (
         offset.get("index") in _BEFORE_A_VERSION
         and not offset.get("isStartingVersion", False)
@@ -143,7 +148,14 @@ def read_progress(spark: SparkSession, checkpoint: str) -> Progress | None:
     if not is_classic(spark):
         return None
     planned, committed = (
-        max((int(n) for n in names_in(spark, f"{checkpoint}/{log}") if n.isdecimal()), default=None)
+        max(
+            (
+                number
+                for name in names_in(spark, f"{checkpoint}/{log}")
+                if (number := file_number(name)) is not None
+            ),
+            default=None,
+        )
         for log in ("offsets", "commits")
     )
     if planned is None:

@@ -4,7 +4,6 @@ Starting a stream that finds nothing takes about a second; a rerun in which noth
 consist of little else.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -22,6 +21,7 @@ from delta_pipelines.delta.jvm import JavaObject, Jvm
 from delta_pipelines.delta.progress import read_progress
 from delta_pipelines.delta.relations import qualified, read_by
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES, is_not_there
+from delta_pipelines.stored_values import file_number, json_object
 
 MOST_LOG_BYTES = 8 * 1024 * 1024
 """A longer log of files (some 50,000 of them) is left to Spark, which holds it in the JVM."""
@@ -194,7 +194,8 @@ def _logged(spark: SparkSession, folder: str, batch: int) -> set[str] | None:
     """
     # A process that was killed in the middle leaves a file that is no entry: `.2.<uuid>.tmp`.
     stems = {name: name.removesuffix(_COMPACT) for name in names_in(spark, folder)}
-    found = {int(stem): name for name, stem in stems.items() if stem.isdecimal()}
+    numbers = {name: file_number(stem) for name, stem in stems.items()}
+    found = {number: name for name, number in numbers.items() if number is not None}
     compact = max((n for n, name in found.items() if name.endswith(_COMPACT)), default=0)
     if max(found, default=None) != batch:
         return None
@@ -202,5 +203,7 @@ def _logged(spark: SparkSession, folder: str, batch: int) -> set[str] | None:
     texts = read_texts(spark, folder, logs, MOST_LOG_BYTES)
     if texts is None:
         return None
-    lines = [line for text in texts for line in text.splitlines()[1:]]
-    return {str(json.loads(line)["path"]) for line in lines}
+    lines = [json_object(line) for text in texts for line in text.splitlines()[1:]]
+    paths = [None if line is None else line.get("path") for line in lines]
+    # A log that Spark did not write so says nothing of what it has read.
+    return None if None in paths else set(map(str, paths))

@@ -3,11 +3,24 @@
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from delta_pipelines.stored_values import (
+    MalformedValueError,
+    optional,
+    shown,
+    stored_fields,
+    stored_json,
+    stored_list,
+    stored_number,
+    stored_text,
+)
 from delta_pipelines.this_process import ProcessMark
 
 EXPIRY_SECONDS = 60.0
 """How long a holder may be silent, in seconds, before another takes the lease."""
+MAX_NAME = 1_000
+"""Characters of a run's id or a machine's name in a lease's file."""
 LEASE_TIMEOUT = 600.0
 """Seconds that a dataset waits for another run by default."""
 
@@ -50,12 +63,38 @@ def read_record(text: str | None) -> LeaseRecord | None:
         >>> read_record('{"run_id": "r1", "host": "h", "machine": "m"}').run_id
         'r1'
     """
+    known: dict[str, Callable[[Any], Any]] = {
+        **dict.fromkeys(("run_id", "host", "machine", "since"), _name),
+        "processes": lambda marks: stored_list(marks, _process),
+        "beat": stored_number,
+        "released": _switch,
+    }
     try:
-        values = json.loads(text or "")
-        marks = tuple(ProcessMark(**mark) for mark in values.pop("processes", ()))
-        return LeaseRecord(**values, processes=marks)
-    except (ValueError, TypeError, AttributeError):
+        values = stored_fields(stored_json(text or ""), known)
+        return LeaseRecord(**values) if {"run_id", "host", "machine"} <= values.keys() else None
+    except MalformedValueError:
         return None
+
+
+def _name(value: object) -> str:
+    """A text that may stand in a log line."""
+    text = stored_text(value)
+    if not text.isprintable() or len(text) > MAX_NAME:
+        raise MalformedValueError(f"{shown(text)} is not a name")
+    return text
+
+
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise MalformedValueError(f"{shown(value)} is not true or false")
+    return value
+
+
+def _process(value: object) -> ProcessMark:
+    fields = stored_fields(value, {"pid": stored_number, "started": optional(stored_number)})
+    if "pid" not in fields:
+        raise MalformedValueError("a process has no pid")
+    return ProcessMark(**fields)
 
 
 def is_free(record: LeaseRecord, machine: str, runs: Callable[[ProcessMark], bool]) -> bool:

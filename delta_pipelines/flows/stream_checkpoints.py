@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.folders import delete_folder
+from delta_pipelines.delta.folders import delete_below
 from delta_pipelines.delta.history import recorded_entry
 from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.progress import read_progress
@@ -13,7 +13,7 @@ from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Graph, Table
 from delta_pipelines.graph.streams import appended_inputs
-from delta_pipelines.planning.checkpoints import checkpoints_of
+from delta_pipelines.planning.checkpoints import checkpoints_of, checkpoints_root
 from delta_pipelines.planning.plan import Plan
 from delta_pipelines.planning.restored import MAX_COMMITS, brings_rows_back
 from delta_pipelines.planning.starting_anew import from_the_beginning, outdated_reason
@@ -140,5 +140,6 @@ def delete_old_checkpoints(spark: "SparkSession", state: TableState, plan: Plan)
         state: The table.
         plan: The run's plan: storage root and retention.
     """
+    root = checkpoints_root(plan.storage)
     for path in old_checkpoints(spark, state, plan.storage, plan.checkpoint_retention_days):
-        delete_folder(spark, path)
+        delete_below(spark, path, root)

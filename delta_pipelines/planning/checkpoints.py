@@ -11,13 +11,30 @@ Nothing is read or written here; but an id is a random one, and an epoch is the 
 
 import hashlib
 import json
+import logging
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.stored_values import (
+    MalformedValueError,
+    optional,
+    shown,
+    stored_fields,
+    stored_flow,
+    stored_id,
+    stored_json,
+    stored_list,
+    stored_mapping,
+    stored_number,
+    stored_object,
+    stored_text,
+)
 
 CHECKPOINTS_KEY = "delta_pipelines.checkpoints"
 REPLACED_KEY = "delta_pipelines.replaced_checkpoints"
@@ -25,6 +42,8 @@ EPOCH_KEY = "delta_pipelines.epoch"
 _FOLDER = "folder:"
 MAX_REPLACED = 100
 """How many former checkpoints a table names at most, the newest ones."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -41,8 +60,28 @@ class StreamSource:
 
     @classmethod
     def of(cls, state: TableState) -> "StreamSource":
-        """A table as a stream reads it now."""
-        return cls(state.table_id, epoch_of(state.properties))
+        """A table as a stream reads it now.
+
+        Raises:
+            DatasetError: Its epoch is malformed.
+        """
+        return cls(state.table_id, epoch_of(state.properties, state.identifier))
+
+    @classmethod
+    def parse(cls, value: object) -> "StreamSource":
+        """Read what a table's property says of one source.
+
+        Args:
+            value: From JSON.
+
+        Raises:
+            MalformedValueError: It is not what this package writes.
+        """
+        known = {"table_id": stored_text, "epoch": stored_number}
+        given = stored_fields(value, known)
+        if "table_id" not in given:
+            raise MalformedValueError("a source has no table_id")
+        return cls(**given)
 
     @classmethod
     def of_folder(cls, place: str, number: int) -> "StreamSource":
@@ -76,6 +115,27 @@ class Checkpoint:
     sources: Mapping[str, StreamSource] = field(default_factory=dict)
     run: str | None = None
     columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def parse(cls, value: object) -> "Checkpoint":
+        """Read what a table's property says of one flow.
+
+        Args:
+            value: From JSON.
+
+        Raises:
+            MalformedValueError: It is not what this package writes.
+        """
+        known: dict[str, Any] = {
+            "id": stored_id,
+            "sources": lambda sources: stored_mapping(sources, StreamSource.parse),
+            "run": optional(stored_text),
+            "columns": optional(lambda columns: stored_list(columns, stored_text)),
+        }
+        given = stored_fields(value, known)
+        if "id" not in given:
+            raise MalformedValueError("a checkpoint has no id")
+        return cls(**given)
 
     def path(self, storage: str, table: Identifier, flow: str) -> str:
         """Where Spark keeps it, under a storage root."""
@@ -134,29 +194,41 @@ class Checkpoint:
         return told
 
 
+def checkpoints_root(storage: str) -> str:
+    """The folder of all checkpoints under a storage root; nothing else is ever deleted."""
+    return f"{storage.rstrip('/')}/_checkpoints"
+
+
 def checkpoints_folder(storage: str, table: Identifier, flow: str) -> str:
     """The folder of a flow's checkpoints, old ones included."""
-    return f"{storage.rstrip('/')}/_checkpoints/{table.plain}/{flow.lower()}"
+    return f"{checkpoints_root(storage)}/{table.plain}/{flow.lower()}"
 
 
 def checkpoints_of(properties: Mapping[str, str]) -> dict[str, Checkpoint]:
     """The checkpoints that a table's properties name, by the flow's name in lower case.
 
+    Args:
+        properties: Of the table; anyone who may alter it may have written them.
+
+    Raises:
+        DatasetError: The property is not one that this package writes.
+
     Example:
-        >>> text = '{"flights": {"id": "c1", "sources": {}}}'
+        >>> text = '{"flights": {"id": "0123456789abcdef0123456789abcdef", "sources": {}}}'
         >>> checkpoints_of({CHECKPOINTS_KEY: text})["flights"].id
-        'c1'
+        '0123456789abcdef0123456789abcdef'
     """
-    listed = json.loads(properties.get(CHECKPOINTS_KEY, "{}"))
-    return {
-        flow: Checkpoint(
-            entry["id"],
-            {n: StreamSource(**s) for n, s in entry.get("sources", {}).items()},
-            entry.get("run"),
-            tuple(entry["columns"]) if entry.get("columns") is not None else None,
-        )
-        for flow, entry in listed.items()
-    }
+    try:
+        listed = stored_object(stored_json(properties.get(CHECKPOINTS_KEY, "{}")))
+        return {stored_flow(flow): Checkpoint.parse(entry) for flow, entry in listed.items()}
+    except MalformedValueError as error:
+        raise DatasetError(
+            f"table property {CHECKPOINTS_KEY!r} is malformed, so the checkpoints of its streams "
+            f"are not known: {error}. Nothing was read or written. Ways out: set the property to "
+            f"what it was (SHOW TBLPROPERTIES and DESCRIBE HISTORY show who changed it); refresh "
+            f"the table fully; or unset it (ALTER TABLE ... UNSET TBLPROPERTIES "
+            f"('{CHECKPOINTS_KEY}')), and then the streams are read from their beginning."
+        ) from error
 
 
 def checkpoints_property(checkpoints: Mapping[str, Checkpoint]) -> dict[str, str]:
@@ -166,10 +238,40 @@ def checkpoints_property(checkpoints: Mapping[str, Checkpoint]) -> dict[str, str
 
 
 def replaced_checkpoints(properties: Mapping[str, str]) -> dict[str, int]:
-    """Checkpoints that counted once: `flow/id` -> when they were replaced, in ms since 1970."""
-    return {
-        name: int(when) for name, when in json.loads(properties.get(REPLACED_KEY, "{}")).items()
-    }
+    """Checkpoints that counted once: `flow/id` -> when they were replaced, in ms since 1970.
+
+    They are only a hint of what can be deleted. Entries that this package does not write are left
+    out with a warning, and so is a checkpoint that still counts.
+
+    Args:
+        properties: Of the table; anyone who may alter it may have written them.
+    """
+    try:
+        listed = stored_object(stored_json(properties.get(REPLACED_KEY, "{}")))
+    except MalformedValueError as error:
+        log.warning("Table property %r is ignored: %s.", REPLACED_KEY, error)
+        return {}
+    found, counting = {}, _named(properties)
+    for name, when in listed.items():
+        flow, _, checkpoint = name.partition("/")
+        try:
+            entry = f"{stored_flow(flow)}/{stored_id(checkpoint)}"
+            if entry in counting:
+                raise MalformedValueError(f"{shown(name)} is the checkpoint that counts")
+            found[entry] = stored_number(when)
+        except MalformedValueError as error:
+            log.warning("An entry of table property %r is ignored: %s.", REPLACED_KEY, error)
+    return found
+
+
+def _named(properties: Mapping[str, str]) -> frozenset[str]:
+    """`flow/id` of the checkpoints that count; none when that property is malformed."""
+    try:
+        checkpoints = checkpoints_of(properties)
+    except DatasetError as error:
+        log.warning("No old checkpoint is noted: %s", error.message)
+        return frozenset()
+    return frozenset(f"{flow}/{checkpoint.id}" for flow, checkpoint in checkpoints.items())
 
 
 def replaced_property(
@@ -184,19 +286,34 @@ def replaced_property(
     """
     if base is None or base.is_copy:
         return {REPLACED_KEY: "{}"} if base and REPLACED_KEY in base.properties else {}
-    gone = {
-        f"{flow}/{checkpoint.id}": now_ms
-        for flow, checkpoint in checkpoints_of(base.properties).items()
-        if flow not in following or following[flow].id != checkpoint.id
-    }
+    count = {f"{flow}/{checkpoint.id}" for flow, checkpoint in following.items()}
+    gone = dict.fromkeys(_named(base.properties) - count, now_ms)
     found = {**replaced_checkpoints(base.properties), **gone}
     newest = dict(sorted(found.items(), key=lambda entry: entry[1])[-MAX_REPLACED:])
-    return {REPLACED_KEY: json.dumps(newest, sort_keys=True)} if newest else {}
+    if newest or REPLACED_KEY in base.properties:
+        return {REPLACED_KEY: json.dumps(newest, sort_keys=True)}
+    return {}
 
 
-def epoch_of(properties: Mapping[str, str]) -> int:
-    """A number that every full refresh of a table that keeps its rows makes greater."""
-    return int(properties.get(EPOCH_KEY, "0"))
+def epoch_of(properties: Mapping[str, str], table: Identifier | None = None) -> int:
+    """A number that every full refresh of a table that keeps its rows makes greater.
+
+    Args:
+        properties: Of the table; anyone who may alter it may have written them.
+        table: For the message, when the table is not the dataset that is refreshed.
+
+    Raises:
+        DatasetError: The property is not one that this package writes.
+    """
+    try:
+        return stored_number(stored_json(properties.get(EPOCH_KEY, "0")))
+    except MalformedValueError as error:
+        where = f" of table {table}" if table is not None else ""
+        raise DatasetError(
+            f"property {EPOCH_KEY!r}{where} is malformed, so nothing says whether its rows were "
+            f"refreshed fully since they were read: {error}. Nothing was read or written. Ways "
+            f"out: set the property to what it was, or refresh that table fully."
+        ) from error
 
 
 def next_epoch(properties: Mapping[str, str]) -> dict[str, str]:
@@ -205,7 +322,11 @@ def next_epoch(properties: Mapping[str, str]) -> dict[str, str]:
     It is the time, so that a table that was restored to an older version does not get an epoch
     again that it has had.
     """
-    return {EPOCH_KEY: str(max(epoch_of(properties) + 1, int(time.time() * 1000)))}
+    try:
+        before = epoch_of(properties)
+    except DatasetError:
+        before = 0
+    return {EPOCH_KEY: str(max(before + 1, int(time.time() * 1000)))}
 
 
 def next_checkpoints(

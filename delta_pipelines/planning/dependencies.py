@@ -1,11 +1,19 @@
 """What a dataset's rows depend on, as a value that every commit keeps in its user metadata."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from delta_pipelines.identifiers import SESSION_CATALOG
+from delta_pipelines.stored_values import (
+    MalformedValueError,
+    json_object,
+    stored_fields,
+    stored_list,
+    stored_mapping,
+    stored_number,
+    stored_text,
+)
 
 FORMAT = 3
 """Of the recorded value and of how its hashes are made; another one is not comparable, so the
@@ -23,6 +31,21 @@ class TableVersion:
 
     table_id: str
     version: int
+
+    @classmethod
+    def parse(cls, value: object) -> "TableVersion":
+        """Read what a commit says of one table.
+
+        Args:
+            value: From JSON.
+
+        Raises:
+            MalformedValueError: It is not what this package writes.
+        """
+        given = stored_fields(value, {"table_id": stored_text, "version": stored_number})
+        if len(given) < 2:
+            raise MalformedValueError("a table has no table_id or no version")
+        return cls(**given)
 
 
 @dataclass(frozen=True)
@@ -62,15 +85,28 @@ class Dependencies:
 
     @classmethod
     def from_dict(cls, recorded: object) -> "Dependencies | None":
-        """Read what `to_dict` gave; None when it is of another format."""
+        """Read what `to_dict` gave; None when it is anything else."""
         if not isinstance(recorded, dict) or recorded.get("format") != FORMAT:
             return None
         values = {key: value for key, value in recorded.items() if key != "format"}
+
+        def texts(value: object) -> dict[str, str]:
+            return stored_mapping(value, stored_text)
+
+        known: dict[str, Callable[[Any], Any]] = {
+            "definition": stored_text,
+            "plan": stored_text,
+            "engine": stored_text,
+            "tables": lambda tables: stored_mapping(tables, TableVersion.parse),
+            "views": texts,
+            "files": texts,
+            "functions": texts,
+            "settings": texts,
+            "without_version": lambda ends: stored_list(ends, stored_text),
+        }
         try:
-            tables = {name: TableVersion(**table) for name, table in values["tables"].items()}
-            values["without_version"] = tuple(values["without_version"])
-            return cls(**{**values, "tables": tables})
-        except (KeyError, TypeError, AttributeError):
+            return cls(**stored_fields(values, known)) if values.keys() == known.keys() else None
+        except MalformedValueError:
             return None
 
 
@@ -100,11 +136,8 @@ class LastWrite:
             pipeline: The pipeline that asks.
             dataset: Qualified name of the dataset.
         """
-        try:
-            said = json.loads(user_metadata or "null")
-        except ValueError:
-            said = None
-        if not isinstance(said, dict):
+        said = json_object(user_metadata)
+        if said is None:
             return cls(version, ours=False)
         whose = str(said.get("dataset")).removeprefix(f"{SESSION_CATALOG}.")
         same = whose == dataset.removeprefix(f"{SESSION_CATALOG}.")

@@ -5,16 +5,23 @@ else set stays. So the table remembers which keys a declaration put there.
 """
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Literal
 
-from delta_pipelines.declarations import Declaration
 from delta_pipelines.delta.definition import is_protocol
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.graph.properties import RESET_ALLOWED, flag
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, EPOCH_KEY, REPLACED_KEY
 from delta_pipelines.planning.plan import PropertyChange
+from delta_pipelines.stored_values import (
+    MalformedValueError,
+    stored_json,
+    stored_list,
+    stored_text,
+)
+
+log = logging.getLogger(__name__)
 
 PIPELINE_KEY = "delta_pipelines.pipeline"
 OWNED_KEY = "delta_pipelines.owned"
@@ -73,24 +80,10 @@ def adoption(what: Literal["table", "view"]) -> str:
 def owned_keys(properties: Mapping[str, str]) -> frozenset[str]:
     """Keys that an earlier declaration put on the table."""
     try:
-        keys = json.loads(properties.get(OWNED_KEY, "[]"))
-    except ValueError:
+        return frozenset(stored_list(stored_json(properties.get(OWNED_KEY, "[]")), stored_text))
+    except MalformedValueError as error:
+        log.warning("Table property %r is ignored: %s.", OWNED_KEY, error)
         return frozenset()
-    return frozenset(str(key) for key in keys) if isinstance(keys, list) else frozenset()
-
-
-def protects_itself(current: Mapping[str, str], declaration: Declaration) -> bool:
-    """True when somebody set `pipelines.reset.allowed` to false on the table itself.
-
-    What the declaration says goes before; what an earlier declaration said and this one does not is
-    to be taken off the table.
-
-    Args:
-        current: The table's properties.
-        declaration: The dataset's.
-    """
-    told = RESET_ALLOWED in declaration.table_properties or RESET_ALLOWED in owned_keys(current)
-    return not told and not flag(current, RESET_ALLOWED, default=True)
 
 
 def set_in_place(current: Mapping[str, str]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 The checkpoints stand where they stood, so what these batches had read would never come again.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines.planning.starting_anew import restored_reason
+from delta_pipelines.stored_values import file_number, json_object
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ def check_not_restored(
     Raises:
         DatasetError: It has lost batches.
     """
-    if base is None:
+    if base is None or not flows:
         return
     current = checkpoints_of(base.properties)
     ids = {current[flow.key].id: flow.key for flow in flows if flow.key in current}
@@ -93,8 +93,7 @@ def lost_batches(
         if said.operation != RESTORE:
             at -= 1
             continue
-        number = said.parameters.get("version")
-        to = int(number) if number is not None else None
+        to = file_number(said.parameters.get("version", ""))
         oldest = max(at - MAX_COMMITS, -1 if to is None else to)
         flows = {
             flow
@@ -125,8 +124,5 @@ def brings_rows_back(entry: HistoryEntry) -> bool:
 
 def _flow(entry: HistoryEntry, checkpoints: Mapping[str, str]) -> str | None:
     """The flow whose micro-batch a commit is, None for any other commit."""
-    try:
-        said = json.loads(entry.user_metadata or "null")
-    except ValueError:
-        return None
-    return checkpoints.get(str(said.get("checkpoint"))) if isinstance(said, dict) else None
+    said = json_object(entry.user_metadata)
+    return None if said is None else checkpoints.get(str(said.get("checkpoint")))

@@ -1,6 +1,5 @@
 """A table's last commits, for the terminal."""
 
-import json
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ from rich.table import Table
 from delta_pipelines.delta.loading import history_entry, load_table
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.stored_values import json_object
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,8 +48,4 @@ def history_table(spark: "SparkSession", identifier: Identifier, limit: int) -> 
 
 
 def _run_id(user_metadata: str | None) -> str:
-    try:
-        marks = json.loads(user_metadata or "{}")
-    except ValueError:
-        return ""
-    return str(marks.get("run_id", "")) if isinstance(marks, dict) else ""
+    return str((json_object(user_metadata) or {}).get("run_id", ""))

@@ -1,31 +1,46 @@
 """Checkpoints remembered in a table's properties."""
 
+import json
+import posixpath
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import StructType
 
+from delta_pipelines.delta.folders import is_below
+from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.checkpoints import (
     CHECKPOINTS_KEY,
+    EPOCH_KEY,
+    REPLACED_KEY,
     Checkpoint,
     StreamSource,
+    checkpoints_folder,
     checkpoints_of,
     checkpoints_property,
+    checkpoints_root,
     epoch_of,
     next_checkpoints,
     next_epoch,
+    replaced_checkpoints,
+    replaced_property,
 )
 
 TABLE = Identifier(None, "s", "t")
+ID, OTHER = "0" * 31 + "a", "0" * 31 + "b"
 SOURCES = st.dictionaries(
     st.text(min_size=1), st.builds(StreamSource, st.text(), st.integers(0, 9)), max_size=3
 )
+FLOWS = st.from_regex(r"[a-z0-9_]{1,9}", fullmatch=True)
 CHECKPOINTS = st.dictionaries(
-    st.text(min_size=1),
+    FLOWS,
     st.builds(
         Checkpoint,
-        st.uuids().map(str),
+        st.uuids().map(lambda one: one.hex),
         SOURCES,
         columns=st.none() | st.lists(st.text(), max_size=3).map(tuple),
     ),
@@ -49,7 +64,7 @@ def test_a_flow_keeps_its_checkpoint_unless_it_begins_anew(current, sources, dat
 
 
 def test_a_property_from_before_columns_were_recorded_is_read() -> None:
-    text = '{"flights": {"id": "c1", "sources": {}, "run": "r"}}'
+    text = f'{{"flights": {{"id": "{ID}", "sources": {{}}, "run": "r"}}}}'
     assert checkpoints_of({CHECKPOINTS_KEY: text})["flights"].columns is None
 
 
@@ -149,3 +164,108 @@ def test_an_epoch_never_comes_again_also_after_a_restore() -> None:
 def test_paths_are_apart_for_every_table_flow_and_checkpoint() -> None:
     path = Checkpoint("c").path("store/", TABLE, "Flow")
     assert path == "store/_checkpoints/s.t/flow/c"
+
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["../../x", "t", ID, "", ".", "/etc", "t/..", "0" * 32 + "\n", "T"])
+)
+JSON = st.recursive(
+    LEAVES,
+    lambda some: (
+        st.lists(some, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "sources", "run", "columns", "epoch", "table_id", "t"])
+            | st.text(),
+            some,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+STORED = st.text() | JSON.map(json.dumps)
+
+
+@given(STORED)
+def test_a_malformed_property_is_refused_by_name_and_a_good_one_gives_no_path_outside(text: str):
+    checkpoints: dict[str, Checkpoint] = {}
+    refused = ""
+    try:
+        checkpoints = checkpoints_of({CHECKPOINTS_KEY: text})
+    except DatasetError as error:
+        refused = str(error)
+    assert not refused or f"table property {CHECKPOINTS_KEY!r} is malformed" in refused
+    assert refused.isprintable()
+    for flow, checkpoint in checkpoints.items():
+        path = checkpoint.path("/store", TABLE, flow)
+        assert posixpath.normpath(path) == path
+        assert is_below(path, "/store/_checkpoints/s.t")
+
+
+@given(st.dictionaries(st.text() | st.just(f"t/{ID}"), LEAVES, max_size=3).map(json.dumps) | STORED)
+def test_a_malformed_hint_of_old_checkpoints_is_left_out(text: str) -> None:
+    root = checkpoints_root("/store")
+    for name, when in replaced_checkpoints({REPLACED_KEY: text}).items():
+        flow, _, checkpoint = name.rpartition("/")
+        path = f"{checkpoints_folder('/store', TABLE, flow)}/{checkpoint}"
+        assert is_below(path, root)
+        assert posixpath.normpath(path) == path
+        assert when >= 0
+
+
+def test_malformed_entries_are_named_and_the_checkpoint_that_counts_is_no_old_one(caplog) -> None:
+    named = checkpoints_property({"t": Checkpoint(ID)})
+    hint = {f"t/{ID}": 0, f"t/{OTHER}": 5, f"../t/{OTHER}": 0, f"u/{OTHER}": -1, f"v/{OTHER}": True}
+    found = replaced_checkpoints({**named, REPLACED_KEY: json.dumps(hint)})
+    assert found == {f"t/{OTHER}": 5}
+    assert len(caplog.messages) == 4
+    assert all(REPLACED_KEY in message for message in caplog.messages)
+    assert any("is the checkpoint that counts" in message for message in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"id": "../../../etc"},
+        {"id": ID.upper()},
+        {"id": ID + "\n"},
+        {},
+        {"id": ID, "sources": {"s.a": {"epoch": 1}}},
+        {"id": ID, "sources": {"s.a": {"table_id": "x", "epoch": -1}}},
+        {"id": ID, "sources": {"s.a": {"table_id": "x", "epoch": True}}},
+        {"id": ID, "sources": {"s.a": {"table_id": "x", "other": 1}}},
+        {"id": ID, "columns": "abc"},
+        {"id": ID, "run": 7},
+        {"id": ID, "path": "/etc"},
+    ],
+)
+def test_every_field_of_a_checkpoint_is_checked(entry: object) -> None:
+    with pytest.raises(DatasetError, match="malformed"):
+        checkpoints_of({CHECKPOINTS_KEY: json.dumps({"t": entry})})
+
+
+@pytest.mark.parametrize("flow", ["..", "", "a/b", "T", "t.", "a..b", "a b", "t\n", "x" * 129])
+def test_a_flow_has_a_name_that_can_be_declared(flow: str) -> None:
+    with pytest.raises(DatasetError, match="is not the name of a flow"):
+        checkpoints_of({CHECKPOINTS_KEY: json.dumps({flow: {"id": ID}})})
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "true", "x", "1" * 5000, "[" * 100_000, "NaN"])
+def test_a_malformed_epoch_is_refused_and_a_full_refresh_gives_a_good_one(text: str) -> None:
+    with pytest.raises(DatasetError, match=r"'delta_pipelines.epoch' of table s.t is malformed"):
+        epoch_of({EPOCH_KEY: text}, TABLE)
+    assert epoch_of(next_epoch({EPOCH_KEY: text})) > 0
+
+
+def test_a_full_refresh_heals_malformed_properties() -> None:
+    bad = {CHECKPOINTS_KEY: "{]", REPLACED_KEY: '{"../x": 0}'}
+    base = TableState(TABLE, "file:/w", "id", 4, StructType(), properties=bad, files=1)
+    assert replaced_property(base, {"t": Checkpoint(ID)}, 7) == {REPLACED_KEY: "{}"}
+    named = {**checkpoints_property({"t": Checkpoint(ID)}), REPLACED_KEY: f'{{"t/{OTHER}": 3}}'}
+    base = TableState(TABLE, "file:/w", "id", 4, StructType(), properties=named, files=1)
+    following = replaced_property(base, {"t": Checkpoint("0" * 31 + "c")}, 7)
+    assert json.loads(following[REPLACED_KEY]) == {f"t/{ID}": 7, f"t/{OTHER}": 3}

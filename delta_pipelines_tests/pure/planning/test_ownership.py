@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pipelines.declarations import Declaration
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY
@@ -16,7 +15,6 @@ from delta_pipelines.planning.ownership import (
     owned_keys,
     owner,
     property_changes,
-    protects_itself,
     target_comment,
     target_properties,
 )
@@ -114,15 +112,6 @@ def test_a_comment_that_somebody_else_set_stays() -> None:
     unowned = target_properties({}, {}, pipeline="p", owns_comment=False)
     assert target_comment(unowned, "theirs", None) == "theirs"
     assert target_comment(unowned, "theirs", "ours") == "ours"
-
-
-@pytest.mark.parametrize("spelt", ["pipelines.reset.allowed", "Pipelines.Reset.Allowed"])
-def test_a_table_protects_itself_however_the_property_is_spelt(spelt: str) -> None:
-    silent = Declaration("t", "upsert")
-    assert protects_itself({spelt: "FALSE"}, silent)
-    assert not protects_itself({spelt: "true"}, silent)
-    told = Declaration("t", "upsert", table_properties={"pipelines.reset.allowed": "true"})
-    assert not protects_itself({spelt: "false"}, told)
 
 
 def test_a_table_with_checkpoints_is_handed_over_with_their_place() -> None:
