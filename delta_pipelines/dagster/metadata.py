@@ -38,7 +38,7 @@ _MERGE_TIMES = {
 
 
 def data_version(result: DatasetResult) -> dg.DataVersion | None:
-    """The data version of a table: its id and the last Delta version that changed rows.
+    """The data version of a table: its id, and the last Delta commit that changed rows.
 
     Args:
         result: What a run did with the table.
@@ -47,9 +47,9 @@ def data_version(result: DatasetResult) -> dg.DataVersion | None:
         None for views, whose data is that of their inputs: Dagster's own default behaves right.
     """
     facts = result.facts
-    if facts is None or facts.table_id is None or facts.data_version is None:
+    if facts is None or facts.rows_of is None:
         return None
-    return dg.DataVersion(f"{facts.table_id}:{facts.data_version}")
+    return dg.DataVersion(facts.rows_of.text)
 
 
 def materialization_metadata(

@@ -30,9 +30,10 @@ def build_source_observations(
 ) -> Sequence[dg.AssetsDefinition]:
     """Make observable assets of the sources (`source(...)`) of a pipeline.
 
-    An observation reads the Delta log and gives `<table id>:<Delta version>` as data version, the
-    last version that changed rows, so that automation downstream starts only when the table really
-    has other rows: an OPTIMIZE or VACUUM is no change.
+    An observation reads the Delta log and gives `<table id>:<Delta version>:<commit>` as data
+    version: the last commit that changed rows. Automation downstream starts only when the table
+    has other rows: an OPTIMIZE or VACUUM changes nothing, a table that was put back from a copy
+    and written to again has another commit.
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
@@ -128,6 +129,6 @@ def observe_table(
         metadata["delta_pipelines/bytes"] = state.size_bytes
     return dg.ObserveResult(
         asset_key=key,
-        data_version=dg.DataVersion(f"{state.table_id}:{last_data_version(spark, state)}"),
+        data_version=dg.DataVersion(last_data_version(spark, state).text),
         metadata=metadata,
     )

@@ -310,7 +310,7 @@ class DatasetManager:
         metadata = {**context.commit_metadata(flow), **told(expectations)}
         context.check_lease(table.identifier)
         commit = transaction.commit(user_metadata=metadata)
-        state, facts = table_facts(self._spark, table.identifier, commit.version, transaction.entry)
+        state, facts = table_facts(self._spark, table.identifier, transaction.entry)
         context.versions.wrote(state)
         return Outcome(
             status="completed",

@@ -56,4 +56,5 @@ def described_table(spark: SparkSession, identifier: Identifier) -> TableState |
         comment=detail["description"] or None,
         files=detail["numFiles"],
         size_bytes=detail["sizeInBytes"],
+        written_ms=round(detail["lastModified"].timestamp() * 1000),
     )

@@ -202,7 +202,7 @@ class SeveralCommits:
         Delta sees no conflict there: its overwrite begins after that commit.
         """
         now = described_table(self._spark, self.identifier)
-        if now is None or (now.table_id, now.version) != (base.table_id, base.version):
+        if now is None or now.log_end != base.log_end:
             raise DatasetError(
                 "somebody else changed the table while its new rows were computed; nothing was "
                 "written. Running it again can help.",

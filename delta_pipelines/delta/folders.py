@@ -11,6 +11,7 @@ from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic
 _LOCAL = re.compile(r"^file:/+")
 MOST_BYTES = 16_000_000
 """Of one small file: a stream's offsets take kilobytes."""
+_CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager"
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,36 @@ def read_text(spark: SparkSession, path: str) -> str:
     if size > MOST_BYTES:
         raise ValueError(f"{path} has {size:,} bytes, and the most is {MOST_BYTES:,}.")
     return _text(files.open(place))
+
+
+def read_text_if_there(spark: SparkSession, path: str) -> str | None:
+    """A small file's text; None when there is no such file.
+
+    Args:
+        spark: A classic session, whose file system settings apply.
+        path: The file.
+    """
+    place, files = _opened(spark, path)
+    # Asked first: PySpark takes 20 ms to translate the error that says there is none.
+    return _text(files.open(place)) if files.exists(place) else None
+
+
+def replace_text(spark: SparkSession, path: str, text: str) -> None:
+    """Write a small file in a checkpoint, or replace it, as Spark writes its own files there.
+
+    Args:
+        spark: A classic session, whose file system settings apply.
+        path: The file.
+        text: What is to be in it.
+    """
+    jvm = Jvm(spark)
+    place = jvm.root.org.apache.hadoop.fs.Path(path)
+    settings = jvm.session.sessionState().newHadoopConf()
+    # A process that is killed in the middle leaves the file as it was.
+    manager = jvm.static(_CHECKPOINT_FILES, "create")(place, settings)
+    stream = manager.createAtomic(place, True)
+    stream.write(text.encode())
+    stream.close()
 
 
 def read_texts(

@@ -1,9 +1,11 @@
 """Which version of a table last changed its rows."""
 
+from dataclasses import dataclass
+
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.loading import history_entry
-from delta_pipelines.delta.table import HistoryEntry, TableState
+from delta_pipelines.delta.table import HistoryEntry, LogEnd, TableState, TableVersion
 from delta_pipelines.stored_values import json_object
 
 KEEPS_ROWS = frozenset(
@@ -29,78 +31,63 @@ KEEPS_ROWS_KEY = "keeps_rows"
 """In the user metadata of a commit of ours that leaves every row as it is."""
 
 
-def last_data_version(spark: SparkSession, state: TableState) -> int:
-    """The last version up to a state whose commit changed rows.
+def last_data_version(spark: SparkSession, state: TableState) -> TableVersion:
+    """The last commit up to a state that changed rows.
 
     Args:
         spark: Any session.
         state: The table.
     """
-    return data_version_at(spark, state.location, state.table_id, state.version)
+    return data_version_at(spark, state.log_end)
 
 
-def data_version_at(spark: SparkSession, location: str, table_id: str, version: int) -> int:
-    """The last version up to `version` whose commit changed rows; each is looked up once.
+def data_version_at(spark: SparkSession, end: LogEnd) -> TableVersion:
+    """The last commit up to the end of a log that changed rows; looked up once for each end.
 
     However many commits kept the rows since, the log is read back to the one that did not: where a
-    table's rows come from must not depend on how often somebody altered or optimized it.
+    table's rows come from must not depend on how often it was altered or optimized.
 
     Args:
         spark: Any session.
-        location: The table's folder.
-        table_id: Delta's id of the table.
-        version: The version that is read.
+        end: The last commit that is read.
 
     Returns:
-        Where the log was cleaned up before such a commit, the last version whose file is gone.
+        Where the log was cleaned up before such a commit, the last version whose file is gone,
+        with the identity of the first commit that is still there.
     """
-    found = 0
-    for candidate in range(version, 0, -1):
-        known = _known.get((location, table_id, candidate))
-        if known is not None:
-            found = known
+    key = (end.location, end.table_id)
+    before = _known.get(key)
+    if before is not None and before.end == end:
+        return before.rows
+    newest, above = None, f"{end.written_ms or ''}"
+    for version in range(end.version, -1, -1):
+        entry = recorded_entry(spark, end, version)
+        newest = newest or entry
+        if entry is None:
+            found = TableVersion(end.table_id, version, above)
             break
-        entry = recorded_entry(spark, location, table_id, candidate)
-        if entry is None or not keeps_rows(entry.operation, entry.user_metadata):
-            found = candidate
+        # The log may be another one by now: it is not, when it still has the commit known before.
+        if before is not None and (version, entry.commit) == (before.end.version, before.commit):
+            found = before.rows
             break
-    if len(_known) > _MAX_KNOWN:
-        _known.clear()
-    _known[location, table_id, version] = found
+        if version == 0 or not keeps_rows(entry.operation, entry.user_metadata):
+            found = TableVersion(end.table_id, version, entry.commit)
+            break
+        above = entry.commit
+    if newest is not None and end.written_ms is not None:
+        _note(_Known(end, newest.commit, found))
     return found
 
 
-def note_write(location: str, table_id: str, version: int, user_metadata: str) -> None:
-    """Note a commit of one's own that may have changed rows, so that nobody reads it back.
+def note_write(end: LogEnd, entry: HistoryEntry) -> None:
+    """Note a commit of this process that may have changed rows, so that it is not read back.
 
     Args:
-        location: The table's folder.
-        table_id: Delta's id of the table.
-        version: The commit.
-        user_metadata: The text that was left in it.
+        end: The commit.
+        entry: What it says about itself.
     """
-    if len(_known) > _MAX_KNOWN:
-        _known.clear()
-    if len(_texts) > _MAX_ENTRIES:
-        _texts.clear()
-    _known[location, table_id, version] = version
-    _texts[location, table_id, version] = user_metadata
-
-
-def recorded_text(spark: SparkSession, location: str, table_id: str, version: int) -> str | None:
-    """The user metadata that a commit's writer left; None when there is none, or no log file.
-
-    Args:
-        spark: Any session.
-        location: The table's folder.
-        table_id: Delta's id of the table.
-        version: The commit.
-    """
-    text = _texts.get((location, table_id, version))
-    if text is not None:
-        return text
-    entry = recorded_entry(spark, location, table_id, version)
-    return None if entry is None else entry.user_metadata
+    _note(_Known(end, entry.commit, TableVersion(end.table_id, end.version, entry.commit)))
+    _note_entry(end, entry)
 
 
 def keeps_rows(operation: str, user_metadata: str | None) -> bool:
@@ -120,32 +107,47 @@ def keeps_rows(operation: str, user_metadata: str | None) -> bool:
     return said is not None and said.get(KEEPS_ROWS_KEY) is True
 
 
-def recorded_entry(
-    spark: SparkSession, location: str, table_id: str, version: int
-) -> HistoryEntry | None:
-    """What a commit says about itself, read once: a version of a table never changes.
+def recorded_entry(spark: SparkSession, end: LogEnd, version: int) -> HistoryEntry | None:
+    """What a commit says about itself; read once for each end of the log.
 
     Args:
         spark: Any session.
-        location: The table's folder.
-        table_id: Delta's id of the table, which tells it from one that was there before.
+        end: The last commit of the log as it was found.
         version: The commit.
 
     Returns:
         None when the commit's log file is gone.
     """
-    entry = _entries.get((location, table_id, version))
+    entry = _entries.get((end, version))
     if entry is None:
-        entry = history_entry(spark, location, version)
-        if entry is not None:
-            if len(_entries) > _MAX_ENTRIES:
-                _entries.clear()
-            _entries[location, table_id, version] = entry
+        entry = history_entry(spark, end.location, version)
+        if entry is not None and end.written_ms is not None and version <= end.version:
+            _note_entry(end, entry)
     return entry
 
 
+@dataclass(frozen=True)
+class _Known:
+    """A log's end, the identity of its last commit, and the last one that changed rows."""
+
+    end: LogEnd
+    commit: str
+    rows: TableVersion
+
+
+def _note(known: _Known) -> None:
+    if len(_known) >= _MAX_KNOWN:
+        _known.clear()
+    _known[known.end.location, known.end.table_id] = known
+
+
+def _note_entry(end: LogEnd, entry: HistoryEntry) -> None:
+    if len(_entries) >= _MAX_ENTRIES:
+        _entries.clear()
+    _entries[end, entry.version] = entry
+
+
 _MAX_KNOWN = 100_000
-_known: dict[tuple[str, str, int], int] = {}
+_known: dict[tuple[str, str], _Known] = {}
 _MAX_ENTRIES = 10_000
-_entries: dict[tuple[str, str, int], HistoryEntry] = {}
-_texts: dict[tuple[str, str, int], str] = {}
+_entries: dict[tuple[LogEnd, int], HistoryEntry] = {}

@@ -1,5 +1,6 @@
 """Load tables: their latest state, one pinned version, their row count and history."""
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.delta.described import described_table
 from delta_pipelines.delta.file_entries import listed_files, logical_rows, read_entries
-from delta_pipelines.delta.jvm import Jvm, is_classic
+from delta_pipelines.delta.jvm import JavaObject, Jvm, is_classic
 from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.delta.snapshots import (
@@ -136,7 +137,7 @@ def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
             if few is not None:
                 return few
             rows = reader.load(state.location)
-            table_id = _table_id(rows) if is_classic(spark) else state.table_id
+            is_same = not is_classic(spark) or _is_pinned(rows, state)
         except SPARK_FAILURES as exc:
             error = explain(exc, dataset)
             if not is_not_there(exc):
@@ -147,10 +148,11 @@ def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
                 dataset=dataset,
                 transient=True,
             ) from exc
-    if table_id != state.table_id:
+    if not is_same:
         raise DatasetError(
-            f"the table was replaced since the plan (its id was {state.table_id} and is "
-            f"{table_id}): run again to plan with the new one.",
+            f"version {state.version} of the table was replaced since the plan: the table was "
+            f"dropped and created again, or put back from a copy. Run again to plan with the "
+            f"table as it is now.",
             dataset=dataset,
             transient=True,
         )
@@ -172,7 +174,7 @@ def _few_files(spark: SparkSession, state: TableState) -> DataFrame | None:
     path = jvm.root.org.apache.hadoop.fs.Path(state.location)
     log = jvm.delta.DeltaLog.forTable(jvm.session, path)
     snapshot = log.update(False, jvm.none, jvm.none)  # the table may have been dropped since
-    if snapshot.version() != state.version or snapshot.metadata().id() != state.table_id:
+    if snapshot.version() != state.version or not _is_same_commit(snapshot, state):
         return None
     files = listed_files(snapshot)
     if files is None:
@@ -237,8 +239,12 @@ def history_entry(spark: SparkSession, location: str, version: int) -> HistoryEn
         if not path.getFileSystem(settings).exists(path):
             return None
         # Delta writes the commit's own description as the first line.
-        first = json.loads(log.store().read(path, settings).head())
-    about = first.get("commitInfo", {})
+        line = str(log.store().read(path, settings).head())
+        about = json.loads(line).get("commitInfo", {})
+        commit = about.get("txnId")
+        if not commit:
+            size = path.getFileSystem(settings).getFileStatus(path).getLen()
+            commit = f"{hashlib.sha256(line.encode()).hexdigest()[:32]}-{size}"
     return HistoryEntry(
         version=version,
         operation=about.get("operation", ""),
@@ -246,6 +252,7 @@ def history_entry(spark: SparkSession, location: str, version: int) -> HistoryEn
         user_metadata=about.get("userMetadata"),
         timestamp=int(about.get("timestamp", 0)),
         parameters=_given(about.get("operationParameters")),
+        commit=str(commit),
     )
 
 
@@ -261,6 +268,8 @@ def _described_entry(spark: SparkSession, location: str, version: int) -> Histor
         user_metadata=found["userMetadata"],
         timestamp=int(found["timestamp"].timestamp() * 1000),
         parameters=_given(found["operationParameters"]),
+        # DESCRIBE HISTORY does not show the transaction's id.
+        commit=f"{found['timestamp'].timestamp():.3f}",
     )
 
 
@@ -273,7 +282,14 @@ def whole_numbers(metrics: Mapping[str, str]) -> dict[str, int]:
     return {name: int(text) for name, text in metrics.items() if _WHOLE.fullmatch(str(text))}
 
 
-def _table_id(rows: DataFrame) -> str:
+def _is_pinned(rows: DataFrame, state: TableState) -> bool:
+    """True when rows that were read at a version are those of a state."""
     # The relation is not always on top: Spark pads CHAR columns in a projection over it.
     leaf = rows._jdf.queryExecution().analyzed().collectLeaves().head()
-    return str(leaf.relation().location().metadata().id())
+    return _is_same_commit(leaf.relation().location().snapshotAtAnalysis(), state)
+
+
+def _is_same_commit(snapshot: JavaObject, state: TableState) -> bool:
+    """True when a snapshot of a state's version is of the same table, and of the same commit."""
+    is_same_table = snapshot.metadata().id() == state.table_id
+    return is_same_table and state.written_ms in (None, int(snapshot.timestamp()))

@@ -20,7 +20,7 @@ from delta_pipelines.delta.sessions import active
 from delta_pipelines.delta.snapshots import CatalogEntry, OpenLog, open_log, state_of
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES, explain, explained
 from delta_pipelines.delta.staging import Staging
-from delta_pipelines.delta.table import Commit, TableState
+from delta_pipelines.delta.table import Commit, HistoryEntry, LogEnd, TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.steps import Step, reached
@@ -229,8 +229,11 @@ class DeltaTransaction:
             reached(Step.RECACHE, self._dataset)
             registration.refresh(self._spark, self.identifier, self.location)
             table_id = self._staging.table_id
-        if not keeps:
-            note_write(self.location, table_id, version, text)
+            identity = None if keeps else self._staging.identity()
+        if identity is not None:
+            commit, written_ms = identity
+            end = LogEnd(self.location, table_id, version, written_ms)
+            note_write(end, HistoryEntry(version, "WRITE", {}, text, written_ms, commit=commit))
         return Commit(version, table_id, self.location, dict(self._staging.metrics))
 
     @contextmanager

@@ -76,6 +76,30 @@ class Progress:
                 return version + bool(offset.get("isStartingVersion", False))
         return None
 
+    def read_version(self, table_id: str) -> int | None:
+        """The last version of a Delta table of which anything is planned.
+
+        Args:
+            table_id: Delta's id of the table.
+
+        Returns:
+            None when no micro-batch has read of it.
+
+        Example:
+            >>> text = '{"reservoirId": "t", "reservoirVersion": 2, "index": %d}'
+            >>> [Progress(0, 0, (text % index,)).read_version("t") for index in (-1, 0)]
+            [1, 2]
+        """
+        found = [-1]
+        for text in self.offsets:
+            offset = _offset(text)
+            version = offset.get("reservoirVersion")
+            if offset.get("reservoirId") == table_id and isinstance(version, int):
+                none_of_it = offset.get("index") in _BEFORE_A_VERSION
+                has_begun = bool(offset.get("isStartingVersion", False)) or not none_of_it
+                found.append(version if has_begun else version - 1)
+        return max(found) if max(found) >= 0 else None
+
     def files_beside(self, tables: Mapping[str, int]) -> dict[int, int] | None:
         """The file sources beside these Delta tables, all of which are read to their end.
 
@@ -160,5 +184,20 @@ def read_progress(spark: SparkSession, checkpoint: str) -> Progress | None:
     )
     if planned is None:
         return Progress()
-    lines = read_text(spark, f"{checkpoint}/offsets/{planned}").splitlines()
-    return Progress(planned, committed, tuple(islice(lines, _HEADER_LINES, None)))
+    return Progress(planned, committed, _offsets(spark, checkpoint, planned))
+
+
+def read_planned(spark: SparkSession, checkpoint: str, batch: int) -> Progress:
+    """Where one micro-batch of a checkpoint ends, while it is written.
+
+    Args:
+        spark: A classic session.
+        checkpoint: The checkpoint's folder.
+        batch: The micro-batch.
+    """
+    return Progress(batch, None, _offsets(spark, checkpoint, batch))
+
+
+def _offsets(spark: SparkSession, checkpoint: str, batch: int) -> tuple[str, ...]:
+    lines = read_text(spark, f"{checkpoint}/offsets/{batch}").splitlines()
+    return tuple(islice(lines, _HEADER_LINES, None))

@@ -276,6 +276,7 @@ def _read_state(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState
         size_bytes=size_bytes,
         registered=opened.registered,
         is_copy=configuration.get(TABLE_ID, told["id"]) != told["id"],
+        written_ms=int(snapshot.timestamp()),
     )
 
 

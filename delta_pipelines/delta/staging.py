@@ -64,6 +64,18 @@ class Staging:
         committed = optional(self._txn.getCommitted())
         return None if committed is None else int(committed.committedVersion())
 
+    def identity(self) -> tuple[str, int] | None:
+        """The id that Delta gave to the commit, and when it was written, in ms since 1970.
+
+        Returns:
+            None when another commit followed at once, so that Delta's snapshot is a later one.
+        """
+        committed = self._txn.getCommitted().get()
+        snapshot = committed.postCommitSnapshot()
+        if snapshot.version() != committed.committedVersion():
+            return None
+        return str(committed.txnId()), int(snapshot.timestamp())
+
     def stored(self) -> StoredMetadata | None:
         """What the base version's log says, None for a new table."""
         if not self._opened.exists:

@@ -7,6 +7,70 @@ from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.identifiers import Identifier
+from delta_pipelines.stored_values import (
+    MalformedValueError,
+    stored_fields,
+    stored_number,
+    stored_text,
+)
+
+
+@dataclass(frozen=True)
+class LogEnd:
+    """The last commit of a table's log, as one look found it.
+
+    A version alone is not enough: in a table that was put back from a copy and written to again,
+    the same version is another commit.
+
+    Args:
+        location: The table's folder.
+        table_id: Delta's id of the table.
+        version: The commit's version.
+        written_ms: When the commit was written, milliseconds since 1970, as Delta's snapshot has
+            it; None when that was not asked.
+    """
+
+    location: str
+    table_id: str
+    version: int
+    written_ms: int | None
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """The rows of one table.
+
+    Args:
+        table_id: Delta's id of the table.
+        version: The last Delta version that changed its rows.
+        commit: Identity of that version's commit, see `HistoryEntry.commit`; empty when it was not
+            recorded.
+    """
+
+    table_id: str
+    version: int
+    commit: str = ""
+
+    @classmethod
+    def parse(cls, value: object) -> "TableVersion":
+        """Read what a commit says of one table.
+
+        Args:
+            value: From JSON.
+
+        Raises:
+            MalformedValueError: It is not what this package writes.
+        """
+        known = {"table_id": stored_text, "version": stored_number, "commit": stored_text}
+        given = stored_fields(value, known)
+        if not {"table_id", "version"} <= given.keys():
+            raise MalformedValueError("a table has no table_id or no version")
+        return cls(**given)
+
+    @property
+    def text(self) -> str:
+        """All three as one text, for Dagster's data versions."""
+        return ":".join((self.table_id, str(self.version), *filter(None, (self.commit,))))
 
 
 @dataclass(frozen=True)
@@ -29,6 +93,7 @@ class TableState:
             transaction on it registers it.
         is_copy: True when its properties are another table's (`CLONE`), what they say of streams
             too.
+        written_ms: When this version was committed, see `LogEnd`.
     """
 
     identifier: Identifier
@@ -44,6 +109,12 @@ class TableState:
     size_bytes: int | None = None
     registered: bool = True
     is_copy: bool = False
+    written_ms: int | None = None
+
+    @property
+    def log_end(self) -> LogEnd:
+        """The commit that made it so, to find out whether the table is still at that commit."""
+        return LogEnd(self.location, self.table_id, self.version, self.written_ms)
 
     @property
     def definition(self) -> TableDefinition:
@@ -68,6 +139,8 @@ class HistoryEntry:
         user_metadata: The text that the writer left, None when there is none.
         timestamp: Milliseconds since 1970, UTC.
         parameters: What the operation was given; of a `RESTORE` `version` or `timestamp`.
+        commit: What no other commit has: the id that Delta gives to each transaction, or for other
+            writers a hash of the first line of the commit and the size of its file.
     """
 
     version: int
@@ -76,6 +149,7 @@ class HistoryEntry:
     user_metadata: str | None
     timestamp: int
     parameters: Mapping[str, str] = field(default_factory=dict)
+    commit: str = ""
 
 
 @dataclass(frozen=True)

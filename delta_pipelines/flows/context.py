@@ -20,7 +20,6 @@ from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.binding import Binder, flow_session
-from delta_pipelines.planning.checkpoints import StreamSource
 from delta_pipelines.planning.dependencies import Dependencies
 from delta_pipelines.planning.expressions import with_expressions
 from delta_pipelines.planning.kept_schema import nullable_schema
@@ -46,7 +45,7 @@ class RunVersions:
 
     def __init__(self, pins: Mapping[Identifier, TableState]) -> None:
         self._states = dict(pins)
-        self._names = {state.location: str(i.plain) for i, state in pins.items()}
+        self._at = {state.location: state for state in pins.values()}
         self._written: set[Identifier] = set()
         self._lock = threading.Lock()
 
@@ -54,17 +53,16 @@ class RunVersions:
         """Note what a table became; the rest of the run reads this version."""
         with self._lock:
             before = self._states.get(state.identifier)
-            if before is None or before.version != state.version:
+            if before is None or before.log_end != state.log_end:
                 self._written.add(state.identifier)
             self._states[state.identifier] = state
             if before is not None and before.location != state.location:
-                self._names.pop(before.location, None)
-            self._names[state.location] = str(state.identifier.plain)
+                self._at.pop(before.location, None)
+            self._at[state.location] = state
 
-    @property
-    def names(self) -> Mapping[str, str]:
-        """Names of the pipeline's tables and sources by their location, kept up to date."""
-        return self._names
+    def at(self, location: str) -> TableState | None:
+        """The table or source of the pipeline at a location; None for another one's."""
+        return self._at.get(location)
 
     def is_pinned(self, identifier: Identifier) -> bool:
         """True while the run reads a table as the plan found it."""
@@ -195,7 +193,7 @@ class UpdateContext:
         if before is None or now is None:
             return before is not now
         same_table = before.table_id == now.table_id
-        moved = not planned.streams and before.version != now.version
+        moved = not planned.streams and before.log_end != now.log_end
         return not same_table or moved or before.definition != now.definition
 
     def planned(self, identifier: Identifier) -> DatasetPlan:
@@ -312,8 +310,8 @@ class UpdateContext:
             self._analysed[flow.target] = (session, with_expressions(flow, frame), binder)
         return frame
 
-    def stream_sources(self, spark: "SparkSession", flow: Flow) -> dict[str, StreamSource]:
-        """What a flow's streams read by now, through temporary views; by qualified name.
+    def stream_tables(self, spark: "SparkSession", flow: Flow) -> dict[Identifier, TableState]:
+        """The tables that a flow's streams read by now, through temporary views.
 
         A stream reads its source's latest version, whichever the plan has seen.
 
@@ -321,12 +319,9 @@ class UpdateContext:
             spark: The session.
             flow: The flow.
         """
-        found = {}
-        for identifier in stream_inputs(self.plan.graph, flow):
-            state = load_table(spark, identifier)
-            if state is not None:
-                found[str(identifier.plain)] = StreamSource.of(state)
-        return found
+        read = stream_inputs(self.plan.graph, flow)
+        found = {identifier: load_table(spark, identifier) for identifier in read}
+        return {identifier: state for identifier, state in found.items() if state is not None}
 
     def stream_versions(self, flow: Flow) -> dict[str, int]:
         """The versions of the tables that a flow reads as streams; by Delta's table id."""
@@ -348,7 +343,7 @@ class UpdateContext:
                 flow,
                 frame,
                 markers=binder.markers,
-                names=self.versions.names.get,
+                known=self.versions.at,
             )
         return self._dependencies.get(flow.target)
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 def table_facts(
     spark: "SparkSession",
     identifier: Identifier,
-    data_version: int | None = None,
     entry: CatalogEntry | None = None,
 ) -> tuple[TableState, TableFacts]:
     """Load a table and describe it.
@@ -25,8 +24,6 @@ def table_facts(
     Args:
         spark: The session.
         identifier: The table.
-        data_version: Last version that changed rows; None to look it up, since a commit of ours
-            may have changed only properties.
         entry: What the catalog has for the table; None to ask it.
 
     Raises:
@@ -35,18 +32,17 @@ def table_facts(
     state = load_table(spark, identifier, entry)
     if state is None:
         raise _dropped(identifier)
-    return state, _facts(spark, state, data_version)
+    return state, TableFacts.of(state, last_data_version(spark, state))
 
 
 def counted_facts(
-    spark: "SparkSession", identifier: Identifier, data_version: int | None = None
+    spark: "SparkSession", identifier: Identifier
 ) -> tuple[TableState, TableFacts, int | None]:
     """Load a table, describe it and count its rows, all by one look at its log.
 
     Args:
         spark: The session.
         identifier: The table.
-        data_version: As of `table_facts`.
 
     Raises:
         DatasetError: Somebody dropped it meanwhile.
@@ -55,16 +51,10 @@ def counted_facts(
     if counted is None:
         raise _dropped(identifier)
     state, rows = counted
-    return state, _facts(spark, state, data_version), rows
+    return state, TableFacts.of(state, last_data_version(spark, state)), rows
 
 
 def _dropped(identifier: Identifier) -> DatasetError:
     return DatasetError(
         "the table was dropped right after it was written.", dataset=str(identifier)
     )
-
-
-def _facts(spark: "SparkSession", state: TableState, data_version: int | None) -> TableFacts:
-    if data_version is None:
-        data_version = last_data_version(spark, state)
-    return TableFacts.of(state, data_version)

@@ -13,7 +13,7 @@ from delta_pipelines.quality.results import ExpectationResult
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from delta_pipelines.delta.table import TableState
+    from delta_pipelines.delta.table import TableState, TableVersion
 
 Status = Literal["completed", "unchanged", "skipped", "failed"]
 
@@ -26,7 +26,7 @@ class TableFacts:
         schema: Its columns.
         location: Where a table is stored; None for a view.
         table_id: Delta table id; None for a view.
-        data_version: Last Delta version that changed rows; None for a view.
+        rows_of: The commit that last changed rows; None for a view.
         files: Data files of the table, when known.
         size_bytes: Their size in bytes, when known.
     """
@@ -34,23 +34,28 @@ class TableFacts:
     schema: "StructType"
     location: str | None = None
     table_id: str | None = None
-    data_version: int | None = None
+    rows_of: "TableVersion | None" = None
     files: int | None = None
     size_bytes: int | None = None
 
+    @property
+    def data_version(self) -> int | None:
+        """Last Delta version that changed rows; None for a view."""
+        return None if self.rows_of is None else self.rows_of.version
+
     @classmethod
-    def of(cls, state: "TableState", data_version: int) -> "TableFacts":
+    def of(cls, state: "TableState", rows_of: "TableVersion") -> "TableFacts":
         """The facts of a table.
 
         Args:
             state: The table.
-            data_version: Last Delta version that changed rows.
+            rows_of: The commit that last changed its rows.
         """
         return cls(
             schema=state.schema,
             location=state.location,
             table_id=state.table_id,
-            data_version=data_version,
+            rows_of=rows_of,
             files=state.files,
             size_bytes=state.size_bytes,
         )

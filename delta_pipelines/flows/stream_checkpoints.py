@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.folders import delete_below
 from delta_pipelines.delta.history import recorded_entry
-from delta_pipelines.delta.loading import load_table
 from delta_pipelines.delta.progress import read_progress
+from delta_pipelines.delta.source_commits import read_source_commits, record_source_commits
 from delta_pipelines.delta.streams import StreamFailure
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.delta.transaction import Transaction
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Graph, Table
 from delta_pipelines.graph.streams import appended_inputs
+from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.checkpoints import checkpoints_of, checkpoints_root
 from delta_pipelines.planning.plan import Plan
+from delta_pipelines.planning.put_back import put_back
 from delta_pipelines.planning.restored import MAX_COMMITS, brings_rows_back
 from delta_pipelines.planning.starting_anew import from_the_beginning, outdated_reason
 from delta_pipelines.planning.stream_plans import old_checkpoints
@@ -59,7 +61,13 @@ def check_not_behind(
 
 
 def check_sources(
-    spark: "SparkSession", graph: Graph, table: Table, flow: Flow, base: TableState, path: str
+    spark: "SparkSession",
+    graph: Graph,
+    table: Table,
+    flow: Flow,
+    base: TableState,
+    now: Mapping[Identifier, TableState],
+    path: str,
 ) -> None:
     """Refuse to go on with a stream of a table that has got rows, or a log, of the past.
 
@@ -68,23 +76,29 @@ def check_sources(
     `dp.Changes` reads what a RESTORE changed. A RESTORE is looked for in the commits that the
     stream is about to read, the last `MAX_COMMITS` of them.
 
+    A checkpoint that does not say which commits it has read gets that recorded here, as the tables
+    are now: it is of an earlier version of this package.
+
     Args:
         spark: The session.
         graph: The pipeline's graph.
         table: The table that is filled.
         flow: The flow, which goes on from its checkpoint.
         base: The table now.
+        now: The tables that the flow's streams read.
         path: The checkpoint.
 
     Raises:
         DatasetError: Names the sources and the ways out.
     """
     progress = read_progress(spark, path)
-    if progress is None:
+    if progress is None or progress.planned is None or not now:
         return
-    told = []
-    for identifier in appended_inputs(graph, flow):
-        state = load_table(spark, identifier)
+    read = read_source_commits(spark, path)
+    names = {str(identifier.plain): state for identifier, state in now.items()}
+    told = put_back(spark, read, names, path) if read else []
+    for identifier in appended_inputs(graph, flow) if not told else ():
+        state = now.get(identifier)
         begin = None if state is None else progress.next_version(state.table_id)
         if state is None or begin is None:
             continue
@@ -95,11 +109,13 @@ def check_sources(
                 f"{state.version}, of which the checkpoint has read {begin - 1})"
             )
         for version in range(state.version, max(begin - 1, state.version - MAX_COMMITS), -1):
-            said = recorded_entry(spark, state.location, state.table_id, version)
+            said = recorded_entry(spark, state.log_end, version)
             if said is not None and brings_rows_back(said):
                 told.append(f"its stream input {name} was restored (RESTORE, version {version})")
     if told:
         raise DatasetError(outdated_reason(table, flow, base.properties, told), dataset=table.name)
+    if read is None:
+        record_source_commits(spark, path, progress.planned, now.values())
 
 
 def cannot_go_on(

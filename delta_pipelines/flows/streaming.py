@@ -13,6 +13,7 @@ from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.file_streams import each_file_once
 from delta_pipelines.delta.loading import load_table, read_pinned
 from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.source_commits import record_source_commits
 from delta_pipelines.delta.spark_errors import explained, is_not_there
 from delta_pipelines.delta.stream_ends import are_at_their_end, left_out_files
 from delta_pipelines.delta.streams import (
@@ -37,9 +38,11 @@ from delta_pipelines.flows.stream_checkpoints import (
 )
 from delta_pipelines.flows.stream_tally import BatchMark, BatchResult
 from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.identifiers import Identifier
 from delta_pipelines.merge.result import merge_metrics
 from delta_pipelines.planning.checkpoints import (
     Checkpoint,
+    StreamSource,
     checkpoints_of,
     checkpoints_property,
     next_checkpoints,
@@ -98,6 +101,7 @@ class StreamRun:
         self._context = context
         self._write = write
         self._checkpoints: dict[str, Checkpoint] = {}
+        self._tables: dict[str, dict[Identifier, TableState]] = {}
         self._schema = planned.definition.schema if planned.definition else None
         # An earlier attempt of this run may have written.
         self._tally = context.tally(table.identifier)
@@ -128,7 +132,11 @@ class StreamRun:
         # A wipe forgets the flows that are not declared at the moment too: their rows go with it.
         current = checkpoints_of(base.properties) if base and not decision.wipe else {}
         spark, context = self._spark, self._context
-        sources = {flow.key: context.stream_sources(spark, flow) for flow in self._flows}
+        self._tables = {flow.key: context.stream_tables(spark, flow) for flow in self._flows}
+        sources = {
+            flow: {str(i.plain): StreamSource.of(state) for i, state in read.items()}
+            for flow, read in self._tables.items()
+        }
         anew: set[str] = set()
         if self._table.identifier not in self._context.begun:
             reset = self._context.plan.reset_checkpoints
@@ -145,7 +153,8 @@ class StreamRun:
             if had and base and flow.key not in anew:
                 path = self._path(flow, had)
                 check_not_behind(self._spark, self._table, flow, transaction, path)
-                check_sources(spark, context.plan.graph, self._table, flow, base, path)
+                now = self._tables[flow.key]
+                check_sources(spark, context.plan.graph, self._table, flow, base, now, path)
         self._checkpoints = next_checkpoints(
             current,
             {
@@ -278,11 +287,14 @@ class StreamRun:
         reached(Step.BATCH, str(identifier))
         # A batch that writes nothing moves the checkpoint on, which may be another run's by now.
         self._context.check_lease(identifier)
+        checkpoint = self._checkpoints[flow.key]
+        tables = self._tables[flow.key].values()
+        record_source_commits(self._spark, self._path(flow, checkpoint), mark.number, tables)
         metadata = {
             **self._context.commit_metadata(flow),
             "flow": flow.name,
             "batch": mark.number,
-            "checkpoint": self._checkpoints[flow.key].id,
+            "checkpoint": checkpoint.id,
         }
         done = self._write(rows, flow, mark, metadata)
         self._tally.add(mark, done)

@@ -48,7 +48,7 @@ def leave_as_planned(
         return None
     if not context.just_planned:
         now = load_table(spark, planned.identifier)
-        if now is None or (now.table_id, now.version) != (before.table_id, before.version):
+        if now is None or now.log_end != before.log_end:
             return None
     if not before.registered:
         return None

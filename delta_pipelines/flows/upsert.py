@@ -20,7 +20,6 @@ from delta_pipelines.column_types import nullable
 from delta_pipelines.declarations import Expectation
 from delta_pipelines.delta.checkpoint import checkpointed, plan_without_constraints
 from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.history import last_data_version
 from delta_pipelines.delta.loading import read_pinned
 from delta_pipelines.delta.partition_values import checked_partitions
 from delta_pipelines.delta.rows import conform
@@ -196,10 +195,9 @@ class UpsertRun:
         notes = (f"merged by the {result.executor} executor: {result.executor_reason}",)
         planned = self._context.planned(self._table.identifier)
         if result.version is None:
-            version = last_data_version(self._session, base)
-            state, facts, rows = counted_facts(self._session, base.identifier, version)
+            state, facts, rows = counted_facts(self._session, base.identifier)
             self._context.versions.wrote(state)
-            if state.version == base.version:  # else a stranger's rows may have come since
+            if state.log_end == base.log_end:  # else another writer's rows may have come since
                 found_in_place(self._session, state, self._context.dependencies(self._flow))
             return Outcome(
                 status="unchanged",
@@ -212,7 +210,7 @@ class UpsertRun:
                 notes=notes,
                 merge=result,
             )
-        state, facts, rows = counted_facts(self._session, base.identifier, result.version)
+        state, facts, rows = counted_facts(self._session, base.identifier)
         self._context.versions.wrote(state)
         return Outcome(
             status="completed",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from delta_pipelines.delta.table import TableVersion
 from delta_pipelines.identifiers import SESSION_CATALOG
 from delta_pipelines.stored_values import (
     MalformedValueError,
@@ -11,41 +12,12 @@ from delta_pipelines.stored_values import (
     stored_fields,
     stored_list,
     stored_mapping,
-    stored_number,
     stored_text,
 )
 
 FORMAT = 3
 """Of the recorded value and of how its hashes are made; another one is not comparable, so the
 dataset is refreshed once."""
-
-
-@dataclass(frozen=True)
-class TableVersion:
-    """The rows of one table.
-
-    Args:
-        table_id: Delta's id of the table.
-        version: The last Delta version that changed its rows.
-    """
-
-    table_id: str
-    version: int
-
-    @classmethod
-    def parse(cls, value: object) -> "TableVersion":
-        """Read what a commit says of one table.
-
-        Args:
-            value: From JSON.
-
-        Raises:
-            MalformedValueError: It is not what this package writes.
-        """
-        given = stored_fields(value, {"table_id": stored_text, "version": stored_number})
-        if len(given) < 2:
-            raise MalformedValueError("a table has no table_id or no version")
-        return cls(**given)
 
 
 @dataclass(frozen=True)
@@ -101,6 +73,8 @@ class Dependencies:
             "views": texts,
             "files": texts,
             "functions": texts,
+            "modules": stored_text,
+            "libraries": stored_text,
             "settings": texts,
             "without_version": lambda ends: stored_list(ends, stored_text),
         }

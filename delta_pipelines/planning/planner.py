@@ -323,16 +323,12 @@ class _Planner:
         if kind not in DECIDED or any(self._tables.is_written(i) for i in behind):
             return None
         session, frame = analysed.session, with_expressions(flow, analysed.frame)
-        markers, names = analysed.markers, self._name_at
-        now = trace(session, graph, flow, frame, markers=markers, names=names)
+        markers, known = analysed.markers, self._tables.at
+        now = trace(session, graph, flow, frame, markers=markers, known=known)
         if now is None:
             return None
         last = last_write(self._spark, base, self._plan.pipeline)
         return judge(last, now, changes=changes, force=self._plan.force)
-
-    def _name_at(self, location: str) -> str | None:
-        identifier = self._tables.locations.get(location)
-        return None if identifier is None else str(identifier.plain)
 
     def _view(self, view: View) -> DatasetPlan:
         existing = load_view(self._spark, view.identifier)

@@ -60,7 +60,7 @@ def check_not_restored(
     ids = {current[flow.key].id: flow.key for flow in flows if flow.key in current}
 
     def entry(version: int) -> HistoryEntry | None:
-        return recorded_entry(spark, base.location, base.table_id, version)
+        return recorded_entry(spark, base.log_end, version)
 
     found = lost_batches(entry, base.version, ids)
     if found is not None:

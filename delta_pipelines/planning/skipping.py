@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from delta_pipelines.planning.dependencies import Dependencies, LastWrite, TableVersion
+from delta_pipelines.delta.table import TableVersion
+from delta_pipelines.planning.dependencies import Dependencies, LastWrite
 from delta_pipelines.planning.recorded_names import recognised
 
 DECIDED = ("materialized_view", "upsert")
@@ -91,6 +92,8 @@ def judge_overtaken(last: LastWrite, now: Dependencies | None) -> Verdict | None
     pairs = [(read, before.tables[name]) for name, read in now.tables.items()]
     if any(n.table_id != b.table_id or n.version > b.version for n, b in pairs):
         return None
+    if any(n.version == b.version and n.commit != b.commit for n, b in pairs):
+        return None
     if not any(n.version < b.version for n, b in pairs):
         return None
     return Verdict(True, "another run refreshed it from later versions of its inputs")
@@ -141,6 +144,10 @@ def changed(what: str, before: Mapping[str, object], now: Mapping[str, object]) 
     if isinstance(old, TableVersion) and isinstance(new, TableVersion):
         if old.table_id != new.table_id:
             return f"{name} was made anew"
+        if old.version == new.version and not old.commit:
+            return f"it is not recorded which commit of {name} was its version {old.version}"
+        if old.version == new.version:
+            return f"{name} was put back from a copy (its version {old.version} is another commit)"
         return f"{name} changed (version {old.version} -> {new.version})"
     if what == "files":
         return f"the files in {name} changed"

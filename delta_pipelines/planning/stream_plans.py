@@ -8,6 +8,7 @@ from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.file_streams import check_paths
 from delta_pipelines.delta.folders import folders_in
 from delta_pipelines.delta.signatures import unavailable
+from delta_pipelines.delta.source_commits import SourceCommits, read_source_commits
 from delta_pipelines.delta.stream_ends import are_at_their_end, stream_folders, takes_all_for_new
 from delta_pipelines.delta.streams import check_appends
 from delta_pipelines.delta.table import TableState
@@ -16,6 +17,7 @@ from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.graph.streams import stream_inputs
 from delta_pipelines.planning.binding import is_stream
 from delta_pipelines.planning.checkpoints import (
+    Checkpoint,
     StreamSource,
     checkpoints_folder,
     checkpoints_of,
@@ -25,6 +27,7 @@ from delta_pipelines.planning.checkpoints import (
 )
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.plan import Plan
+from delta_pipelines.planning.put_back import put_back
 from delta_pipelines.planning.recorded_names import recorded_name
 from delta_pipelines.planning.restored import check_not_restored
 from delta_pipelines.planning.selection import RefreshSet
@@ -87,6 +90,7 @@ class StreamPlans:
         self._graph = plan.graph
         self._tables = tables
         self._chosen = chosen
+        self._read: dict[str, SourceCommits | None] = {}
 
     def folders(self, table: Table, frames: "Sequence[DataFrame]") -> Folders:
         """The folders of files that a table's flows read as streams.
@@ -155,6 +159,7 @@ class StreamPlans:
                 notes.append(f"flow {flow.name!r} is new: it reads its streams from the beginning")
             elif had is not None:
                 told = had.outdated(self._sources(flow))
+                told += self._put_back(frame.sparkSession, table, flow, had) if not told else []
                 moved = had.moved(folders[flow.key])
                 path = had.path(self._plan.storage, table.identifier, flow.key)
                 if moved and takes_all_for_new(frame.sparkSession, frame, path, moved.values()):
@@ -210,10 +215,23 @@ class StreamPlans:
             states = [self._tables.state(identifier) for identifier in reads]
             versions = {state.table_id: state.version for state in states if state is not None}
             path = had.path(storage, table.identifier, flow.key)
+            if reads and self._read.get(path) is None:
+                return False  # A run records what was read.
             if not are_at_their_end(frame.sparkSession, frame, path, versions):
                 return False
         spark = frames[0].sparkSession
         return not old_checkpoints(spark, base, storage, self._plan.checkpoint_retention_days)
+
+    def _put_back(
+        self, spark: "SparkSession", table: Table, flow: Flow, had: Checkpoint
+    ) -> list[str]:
+        """Say which tables that a flow streams were put back from a copy."""
+        path = had.path(self._plan.storage, table.identifier, flow.key)
+        found = {i: self._tables.state(i) for i in stream_inputs(self._graph, flow)}
+        states = {str(i.plain): state for i, state in found.items() if state is not None}
+        read = read_source_commits(spark, path) if states else None
+        self._read[path] = read
+        return put_back(spark, read, states, path) if read else []
 
     def _sources(self, flow: Flow) -> dict[str, StreamSource | None]:
         """What a flow's streams will read in this run; None for what it has yet to create."""

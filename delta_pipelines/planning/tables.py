@@ -185,6 +185,12 @@ class Tables:
             if state is not None and identifier not in self._planned
         }
 
+    def at(self, location: str) -> TableState | None:
+        """The table at a location; None for one that the pipeline does not know."""
+        identifier = self._locations.get(location)
+        state = None if identifier is None else self.state(identifier)
+        return state if state is not None and state.location == location else None
+
     @property
     def locations(self) -> "Mapping[str, Identifier]":
         """Where the tables seen so far are stored; other threads may add to it."""

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.author_code import author_code, library_versions
 from delta_pipelines.delta.analysed import analysed_plan
-from delta_pipelines.delta.history import data_version_at, last_data_version, recorded_text
+from delta_pipelines.delta.history import data_version_at, last_data_version, recorded_entry
 from delta_pipelines.delta.relations import DECLARED_PREFIX, Relation
 from delta_pipelines.delta.sessions import log_trace
 from delta_pipelines.delta.settings import engine, row_settings
 from delta_pipelines.delta.signatures import unavailable
-from delta_pipelines.delta.table import TableState
+from delta_pipelines.delta.table import LogEnd, TableState, TableVersion
 from delta_pipelines.fingerprint import definition_hash
 from delta_pipelines.graph.graph import Flow, Graph, View
 from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.dependencies import Dependencies, LastWrite, TableVersion
+from delta_pipelines.planning.dependencies import Dependencies, LastWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MAX_FOUND = 10_000
-_found_in_place: dict[tuple[str, int], Dependencies] = {}
+_found_in_place: dict[TableVersion, Dependencies] = {}
 
 
 def trace(
@@ -34,7 +34,7 @@ def trace(
     rows: "DataFrame",
     *,
     markers: Mapping[str, Identifier],
-    names: Callable[[str], str | None],
+    known: Callable[[str], TableState | None],
 ) -> Dependencies | None:
     """Tell what a dataset's rows depend on.
 
@@ -44,7 +44,7 @@ def trace(
         flow: Its flow.
         rows: The analysed query.
         markers: Which input each alias in the query stands for (`Binder.markers`).
-        names: Gives the name of a known table by its location.
+        known: Gives a table of the pipeline, or a source, by its location.
 
     Returns:
         None where Delta's classes are out of reach; such a dataset is refreshed always.
@@ -52,7 +52,7 @@ def trace(
     if unavailable(session, flow.target):
         return None
     try:
-        return _traced(session, graph, flow, rows, markers, names)
+        return _traced(session, graph, flow, rows, markers, known)
     except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
         # A refresh that could be done must not fail because it cannot be told to be needless.
         log.warning("%s: cannot tell what its rows depend on", flow.target)
@@ -66,7 +66,7 @@ def _traced(
     flow: Flow,
     rows: "DataFrame",
     markers: Mapping[str, Identifier],
-    names: Callable[[str], str | None],
+    known: Callable[[str], TableState | None],
 ) -> Dependencies:
     plan = analysed_plan(
         session,
@@ -84,7 +84,7 @@ def _traced(
         definition=definition_hash(flow.declaration),
         plan=plan.digest,
         engine=engine(session),
-        tables=_tables(session, plan.tables, names),
+        tables=_tables(session, plan.tables, known),
         views={
             str(view.identifier.plain): definition_hash(view.declaration)
             for view in views_between(graph, flow.target)
@@ -106,8 +106,8 @@ def last_write(session: "SparkSession", state: TableState, pipeline: str) -> Las
         state: The table.
         pipeline: The pipeline that asks.
     """
-    version = last_data_version(session, state)
-    found = _found_in_place.get((state.table_id, version))
+    rows = last_data_version(session, state)
+    version, found = rows.version, _found_in_place.get(rows)
     if found is not None:
         return LastWrite(version, ours=True, dependencies=found)
     last = _write_at(session, state, version, pipeline)
@@ -120,7 +120,8 @@ def last_write(session: "SparkSession", state: TableState, pipeline: str) -> Las
 
 
 def _write_at(session: "SparkSession", state: TableState, version: int, pipeline: str) -> LastWrite:
-    said = recorded_text(session, state.location, state.table_id, version)
+    entry = recorded_entry(session, state.log_end, version)
+    said = None if entry is None else entry.user_metadata
     return LastWrite.of(version, said, pipeline=pipeline, dataset=str(state.identifier))
 
 
@@ -140,7 +141,7 @@ def found_in_place(
         return
     if len(_found_in_place) >= _MAX_FOUND:
         _found_in_place.clear()
-    _found_in_place[state.table_id, last_data_version(session, state)] = dependencies
+    _found_in_place[last_data_version(session, state)] = dependencies
 
 
 def views_between(graph: Graph, identifier: Identifier) -> tuple[View, ...]:
@@ -165,14 +166,17 @@ def tables_behind(graph: Graph, identifier: Identifier) -> frozenset[Identifier]
 def _tables(
     session: "SparkSession",
     tables: Iterable[Relation],
-    names: Callable[[str], str | None],
+    known: Callable[[str], TableState | None],
 ) -> dict[str, TableVersion]:
     found: dict[str, set[TableVersion]] = {}
     for table in tables:
-        location, table_id = table.location or "", table.table_id or ""
-        version = data_version_at(session, location, table_id, table.version or 0)
-        name = names(location) or table.name or location
-        found.setdefault(name, set()).add(TableVersion(table_id, version))
+        location = table.location or ""
+        read = LogEnd(location, table.table_id or "", table.version or 0, None)
+        state = known(location)
+        if state is not None and replace(state.log_end, written_ms=None) == read:
+            read = state.log_end
+        name = str(state.identifier.plain) if state else table.name or location
+        found.setdefault(name, set()).add(data_version_at(session, read))
     return {
         # A query may read one table at several versions.
         name if number == 0 else f"{name} ({number + 1})": rows

@@ -85,7 +85,7 @@ def test_the_trace_of_what_cannot_be_told_is_logged_without_credentials(
     monkeypatch.setattr(tracing, "_traced", broken)
     monkeypatch.setattr(lineage, "column_origins", broken)
     with caplog.at_level(level, "delta_pipelines"):
-        assert tracing.trace(None, None, Flow(), None, markers={}, names=str) is None
+        assert tracing.trace(None, None, Flow(), None, markers={}, known=str) is None
         assert lineage.column_lineage({}, [(Frame(), {})]) is None
     assert "s.t: cannot tell what its rows depend on" in caplog.text
     assert "cannot tell the origins of columns" in caplog.text

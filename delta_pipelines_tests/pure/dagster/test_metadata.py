@@ -8,6 +8,7 @@ from delta_pipelines.dagster.metadata import (
     refresh_word,
 )
 from delta_pipelines.dagster.report import failure, results_table
+from delta_pipelines.delta.table import TableVersion
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.results import DatasetResult, TableFacts
 from delta_pipelines.identifiers import Identifier
@@ -20,7 +21,9 @@ SCHEMA = StructType(
         StructField("name", StringType()),
     ]
 )
-FACTS = TableFacts(SCHEMA, "file:/lake/t", "abc", data_version=3, files=2, size_bytes=900)
+FACTS = TableFacts(
+    SCHEMA, "file:/lake/t", "abc", TableVersion("abc", 3, "c3"), files=2, size_bytes=900
+)
 
 
 def result(name="t", status="completed", action="refresh", **fields):
@@ -79,7 +82,7 @@ def test_all_metadata_can_be_stored_by_dagster():
 def test_an_unchanged_table_reports_zero_rows_and_the_same_data_version():
     before = result(facts=FACTS, version=3)
     after = result(status="unchanged", action="none", facts=FACTS, version=5)
-    assert data_version(before) == data_version(after) == dg.DataVersion("abc:3")
+    assert data_version(before) == data_version(after) == dg.DataVersion("abc:3:c3")
     metadata = materialization_metadata(after)
     assert metadata["delta_pipelines/refresh"] == "unchanged"
     assert metadata["delta_pipelines/rows_inserted"] == 0

@@ -13,6 +13,7 @@ from delta_pipelines.dagster.evaluations import (
 from delta_pipelines.dagster.keys import asset_key
 from delta_pipelines.dagster.lineage import COLUMN_LINEAGE, table_lineage
 from delta_pipelines.dagster.standing import Standing, is_asked, look_up, standing_of
+from delta_pipelines.delta.table import TableVersion
 from delta_pipelines.flows.results import DatasetResult, TableFacts
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.quality.results import ExpectationResult
@@ -24,7 +25,7 @@ DECLARED = {"small": "id < 3"}
 
 
 def result(status="unchanged", action="none", kind="materialized_view", version=4, **fields):
-    facts = TableFacts(StructType(), "file:/t", "id", data_version=version)
+    facts = TableFacts(StructType(), "file:/t", "id", TableVersion("id", version))
     fields.setdefault("facts", facts)
     return DatasetResult(
         "t", status, action, "why", Identifier(None, "s", "t"), kind, version=version, **fields

@@ -3,8 +3,8 @@
 import pytest
 
 from delta_pipelines.delta import history
-from delta_pipelines.delta.history import data_version_at
-from delta_pipelines.delta.table import HistoryEntry
+from delta_pipelines.delta.history import data_version_at, recorded_entry
+from delta_pipelines.delta.table import HistoryEntry, LogEnd, TableVersion
 
 QUIET = "SET TBLPROPERTIES"
 
@@ -12,25 +12,40 @@ QUIET = "SET TBLPROPERTIES"
 class Log:
     """A table's log: what each commit did; a commit that is not named only altered the table."""
 
-    def __init__(self, did: dict[int, str | None]) -> None:
+    def __init__(self, did: dict[int, str | None], from_version: int = 0, name: str = "") -> None:
         self.did = did
+        self.from_version = from_version
+        self.name = name
         self.read: list[int] = []
 
     def entry(self, spark: object, location: str, version: int) -> HistoryEntry | None:
         self.read.append(version)
         operation = self.did.get(version, QUIET)
-        return HistoryEntry(version, operation, {}, None, 0) if operation else None
+        if operation is None:
+            return None
+        return HistoryEntry(version, operation, {}, None, 0, commit=self.commit(version))
+
+    def commit(self, version: int) -> str:
+        """The identity of a commit; those of a log that was put back and written to differ."""
+        return f"{self.name if version >= self.from_version else ''} {version}"
+
+
+def end(version: int, written_ms: int | None = 0) -> LogEnd:
+    return LogEnd("/t", "id", version, written_ms)
 
 
 @pytest.fixture
 def looked_up(monkeypatch: pytest.MonkeyPatch):
-    """Look up the data version of a log, with nothing known of it before."""
+    """Look up the commit that last changed rows, with nothing known of the log before."""
 
-    def look_up(log: Log, version: int) -> int:
+    def look_up(log: Log, version: int, written_ms: int | None = 0) -> int:
         monkeypatch.setattr(history, "history_entry", log.entry)
-        return data_version_at(None, "/t", "id", version)  # type: ignore[arg-type]
+        found = data_version_at(None, end(version, written_ms))  # type: ignore[arg-type]
+        if log.did.get(found.version, QUIET) is not None:
+            assert found == TableVersion("id", found.version, log.commit(found.version))
+        return found.version
 
-    for known in ("_known", "_entries", "_texts"):
+    for known in ("_known", "_entries"):
         monkeypatch.setattr(history, known, {})
     return look_up
 
@@ -44,22 +59,51 @@ def test_a_table_that_was_only_altered_has_the_rows_of_its_first_version(looked_
     assert looked_up(Log({0: "CREATE TABLE AS SELECT"}), 250) == 0
 
 
-def test_the_search_ends_where_the_log_was_cleaned_up(looked_up) -> None:
-    assert looked_up(Log({7: "WRITE", 40: None, 41: None}), 300) == 41
+def test_the_search_ends_where_the_log_was_cleaned_up(looked_up, monkeypatch) -> None:
+    log = Log({7: "WRITE", 40: None, 41: None})
+    assert looked_up(log, 300) == 41
+    found = data_version_at(None, end(300))  # type: ignore[arg-type]
+    assert found.commit == log.commit(42), "the first commit that is there identifies those below"
+    gone = Log({9: None})
+    identities = []
+    for written_ms in (1, 2):
+        assert looked_up(gone, 9, written_ms) == 9
+        identities.append(data_version_at(None, end(9, written_ms)))  # type: ignore[arg-type]
+    assert identities[0] != identities[1], "nothing else is left of the commit than its time"
 
 
-def test_a_later_version_reads_only_the_commits_since(looked_up) -> None:
+def test_a_later_version_reads_only_the_commits_since_and_the_one_known_before(looked_up) -> None:
     log = Log({7: "WRITE"})
     looked_up(log, 300)
     log.read.clear()
+    assert looked_up(log, 300) == 7
+    assert log.read == []
     assert looked_up(log, 303) == 7
-    assert log.read == [303, 302, 301]
+    assert log.read == [303, 302, 301, 300]
 
 
 def test_a_write_of_our_own_is_not_read_back(looked_up) -> None:
     log = Log({0: "CREATE TABLE"})
-    history.note_write("/t", "id", 7, "what we said")
+    ours = HistoryEntry(7, "WRITE", {}, "what we said", 0, commit=log.commit(7))
+    history.note_write(end(7), ours)
+    assert looked_up(log, 7) == 7
+    assert recorded_entry(None, end(7), 7) == ours  # type: ignore[arg-type]
+    assert log.read == []
     assert looked_up(log, 9) == 7
-    assert history.recorded_text(None, "/t", "id", 7) == "what we said"  # type: ignore[arg-type]
-    assert log.read == [9, 8]
-    assert history.recorded_text(None, "/t", "id", 9) is None  # type: ignore[arg-type]
+    assert log.read == [9, 8, 7]
+
+
+def test_a_log_that_was_put_back_and_written_to_is_another_log(looked_up) -> None:
+    looked_up(Log({0: "CREATE TABLE", 3: "WRITE", 5: "WRITE"}), 7, written_ms=1)
+    same_version = Log({0: "CREATE TABLE", 3: "WRITE"}, from_version=4, name="second")
+    assert looked_up(same_version, 7, written_ms=2) == 3
+    longer = Log({0: "CREATE TABLE", 2: "WRITE"}, from_version=3, name="third")
+    assert looked_up(longer, 9, written_ms=3) == 2
+    shorter = Log({0: "CREATE TABLE"})
+    assert looked_up(shorter, 1, written_ms=4) == 0
+
+
+def test_a_log_of_which_only_the_version_is_known_is_read_each_time(looked_up) -> None:
+    log = Log({7: "WRITE"})
+    assert [looked_up(log, 8, written_ms=None) for _ in range(2)] == [7, 7]
+    assert log.read == [8, 7, 8, 7]

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from delta_pipelines.planning.dependencies import Dependencies, LastWrite, TableVersion
+from delta_pipelines.delta.table import TableVersion
+from delta_pipelines.planning.dependencies import Dependencies, LastWrite
 from delta_pipelines.planning.recorded_names import recognised, recorded
 from delta_pipelines.planning.skipping import judge, judge_overtaken
 from delta_pipelines.redaction import Redaction

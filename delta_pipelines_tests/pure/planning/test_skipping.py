@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 import delta_pipelines as dp
+from delta_pipelines.delta.table import TableVersion
 from delta_pipelines.fingerprint import definition_hash
-from delta_pipelines.planning.dependencies import Dependencies, LastWrite, TableVersion
+from delta_pipelines.planning.dependencies import Dependencies, LastWrite
 from delta_pipelines.planning.skipping import judge, judge_overtaken
 from delta_pipelines.planning.tracing import tables_behind, views_between
 
@@ -66,6 +67,37 @@ def test_nothing_changed_is_unchanged_and_says_since_when() -> None:
 def test_every_change_is_a_reason_to_refresh(now, why) -> None:
     verdict = judge(LAST, replace(BASE, **now))
     assert (verdict.unchanged, verdict.reason) == (False, why)
+
+
+@pytest.mark.parametrize(
+    ("read", "why"),
+    [
+        ("one", None),
+        ("another", "s.a was put back from a copy (its version 3 is another commit)"),
+        ("", "it is not recorded which commit of s.a was its version 3"),
+    ],
+)
+def test_the_same_version_counts_as_the_same_rows_only_of_the_same_commit(read, why) -> None:
+    now = replace(BASE, tables={"s.a": TableVersion("id", 3, "one")})
+    tables = now.to_dict()["tables"]
+    if not read:  # as the version before recorded it
+        del tables["s.a"]["commit"]
+        recorded = Dependencies.from_dict({**now.to_dict(), "tables": tables})
+    else:
+        recorded = replace(BASE, tables={"s.a": TableVersion("id", 3, read)})
+    verdict = judge(replace(LAST, dependencies=recorded), now)
+    assert verdict.unchanged is (why is None)
+    assert why is None or verdict.reason == why
+
+
+def test_a_run_is_not_overtaken_by_one_that_read_another_commit_of_the_same_version() -> None:
+    tables = {"s.a": TableVersion("id", 3, "one"), "s.b": TableVersion("id", 9, "b")}
+    read = replace(BASE, tables=tables)
+    last = replace(LAST, dependencies=read)
+    older = {"s.b": TableVersion("id", 8, "older")}
+    assert judge_overtaken(last, replace(read, tables={**tables, **older})) is not None
+    other = {"s.a": TableVersion("id", 3, "other")}
+    assert judge_overtaken(last, replace(read, tables={**tables, **older, **other})) is None
 
 
 @pytest.mark.parametrize(
