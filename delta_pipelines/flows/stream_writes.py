@@ -15,7 +15,7 @@ from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.planning.checkpoints import checkpoints_of
 from delta_pipelines.planning.decision import TableDecision
-from delta_pipelines.planning.restored import check_not_restored
+from delta_pipelines.planning.restored import BASED_ON_KEY, check_not_restored
 from delta_pipelines.quality.results import told
 from delta_pipelines.quality.watch import Watch
 
@@ -51,6 +51,7 @@ def append_batch(
     transaction = begin(rows.sparkSession, table.identifier)
     check_epoch(transaction.base, table, mark)
     _check_not_restored(rows.sparkSession, table, context, transaction.base)
+    metadata = {**metadata, **_based_on(transaction.base)}
     last = transaction.remembered(mark.application)
     if last is not None and last >= mark.number:
         _pass_over(rows)
@@ -88,6 +89,10 @@ def _check_not_restored(
     if base is not None and base.version != context.tally(table.identifier).version:
         flows = context.plan.graph.flows_of(table.identifier)
         check_not_restored(spark, table, flows, base)
+
+
+def _based_on(base: TableState | None) -> dict[str, object]:
+    return {BASED_ON_KEY: base.version} if base is not None else {}
 
 
 def check_epoch(base: TableState | None, table: Table, mark: BatchMark) -> None:
@@ -141,6 +146,7 @@ def merge_batch(
     base = transaction.base
     check_epoch(base, table, mark)
     _check_not_restored(session, table, context, base)
+    metadata = {**metadata, **_based_on(base)}
     last = transaction.remembered(mark.application)
     if base is None or (last is not None and last >= mark.number):
         _pass_over(rows)

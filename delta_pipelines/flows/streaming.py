@@ -54,7 +54,7 @@ from delta_pipelines.planning.flow_columns import given_columns
 from delta_pipelines.planning.flow_definition import fits, flow_definition
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.plan import DatasetPlan
-from delta_pipelines.planning.restored import check_not_restored
+from delta_pipelines.planning.restored import COMPLETE_KEY, check_not_restored
 from delta_pipelines.planning.starting_anew import outdated_reason
 from delta_pipelines.planning.stream_plans import NOTHING_NEW
 from delta_pipelines.steps import Step, reached
@@ -295,6 +295,7 @@ class StreamRun:
             "flow": flow.name,
             "batch": mark.number,
             "checkpoint": checkpoint.id,
+            COMPLETE_KEY: [self._checkpoints[one.key].id for one in self._flows],
         }
         done = self._write(rows, flow, mark, metadata)
         self._tally.add(mark, done)

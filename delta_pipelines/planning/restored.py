@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 RESTORE = "RESTORE"
 MAX_COMMITS = 100
-"""So far back each planning looks for a RESTORE, and for a batch that it took."""
+"""So far back a refresh looks for a RESTORE in what a stream is about to read."""
+COMPLETE_KEY = "complete_checkpoints"
+"""In the user metadata of a micro-batch: the checkpoints of the flows that its run refreshed. The
+table lacked no batch of them in the version that the micro-batch was based on."""
+BASED_ON_KEY = "based_on"
+"""In the user metadata of a micro-batch: that version."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,11 @@ def lost_batches(
 ) -> Restored | None:
     """Find a RESTORE behind which a table lacks batches of its checkpoints. Pure.
 
-    A RESTORE that undoes an earlier one is followed to the version that it went back to. One that
-    names a time counts as before every batch, for the log does not say which version that was.
+    Reads the commits from the newest one back until it knows of each checkpoint that no batch is
+    missing: a batch says which checkpoints had all of theirs in the version that it was based on.
+    Commits that a RESTORE took out do not count; one that undoes an earlier RESTORE brings them
+    back. A RESTORE that names a time counts as before every batch, for the log does not say which
+    version that was.
 
     Args:
         entry: A version -> what its commit says about itself, None when its log is gone.
@@ -83,30 +91,35 @@ def lost_batches(
         checkpoints: Id of a checkpoint -> its flow.
 
     Returns:
-        None when the table has its batches, or nothing tells in the last `MAX_COMMITS` commits.
+        None when the table has its batches, or when the log does not reach back far enough.
     """
-    at = version
-    for _ in range(MAX_COMMITS if checkpoints else 0):
-        said = entry(at) if at >= 0 else None
-        if said is None or _flow(said, checkpoints):
-            return None
-        if said.operation != RESTORE:
-            at -= 1
+    waiting, lost = dict(checkpoints), set[str]()
+    complete: dict[str, int] = {}
+    restore, to, where = version, version, ""
+    for at in range(version, -1, -1):
+        if at <= to:
+            waiting = {one: flow for one, flow in waiting.items() if complete.get(one, -1) < at}
+        said = entry(at) if waiting else None
+        if said is None or (lost and at <= to):
+            break
+        batch = _Batch.of(said)
+        if at > to:
+            lost |= {batch.checkpoint} & waiting.keys()
             continue
-        to = file_number(said.parameters.get("version", ""))
-        oldest = max(at - MAX_COMMITS, -1 if to is None else to)
-        flows = {
-            flow
-            for between in range(at - 1, oldest, -1)
-            if (one := entry(between)) is not None and (flow := _flow(one, checkpoints))
-        }
-        if flows:
-            where = f"version {to}" if to is not None else str(said.parameters.get("timestamp"))
-            return Restored(at, where, frozenset(flows))
-        if to is None:
-            return None
-        at = to
-    return None
+        for one in (batch.checkpoint, *batch.complete):
+            complete.setdefault(one, batch.based_on)
+        if said.operation == RESTORE:
+            restore, (to, where) = at, _restored_to(said)
+            complete = {one: known for one, known in complete.items() if known <= to}
+    return Restored(restore, where, frozenset(checkpoints[one] for one in lost)) if lost else None
+
+
+def _restored_to(entry: HistoryEntry) -> tuple[int, str]:
+    """The version that a RESTORE went back to, -1 when it names a time; and both as text."""
+    number = file_number(entry.parameters.get("version", ""))
+    if number is None:
+        return -1, str(entry.parameters.get("timestamp"))
+    return number, f"version {number}"
 
 
 def brings_rows_back(entry: HistoryEntry) -> bool:
@@ -122,7 +135,28 @@ def brings_rows_back(entry: HistoryEntry) -> bool:
     )
 
 
-def _flow(entry: HistoryEntry, checkpoints: Mapping[str, str]) -> str | None:
-    """The flow whose micro-batch a commit is, None for any other commit."""
-    said = json_object(entry.user_metadata)
-    return None if said is None else checkpoints.get(str(said.get("checkpoint")))
+@dataclass(frozen=True)
+class _Batch:
+    """What a commit says about micro-batches.
+
+    Args:
+        checkpoint: The checkpoint whose micro-batch it is; empty for any other commit.
+        complete: The checkpoints that lacked no batch in the version that it was based on.
+        based_on: That version; of a commit that does not name it, its own.
+    """
+
+    checkpoint: str
+    complete: tuple[str, ...]
+    based_on: int
+
+    @classmethod
+    def of(cls, entry: HistoryEntry) -> "_Batch":
+        said = json_object(entry.user_metadata)
+        if said is None:
+            return cls("", (), entry.version)
+        complete, based_on = said.get(COMPLETE_KEY), said.get(BASED_ON_KEY)
+        return cls(
+            str(said.get("checkpoint", "")),
+            tuple(map(str, complete)) if isinstance(complete, list) else (),
+            min(based_on, entry.version) if isinstance(based_on, int) else entry.version,
+        )

@@ -137,3 +137,47 @@ def test_a_column_of_the_source_that_goes_is_told_with_the_ways_out(spark, schem
     append(spark, landing, 3)
     run_well(pipeline, spark)
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
+
+
+def test_a_flow_that_was_undeclared_while_its_table_was_restored_loses_no_row(spark, schema):
+    feeds = [f"{schema}.one", f"{schema}.two"]
+    append(spark, feeds[0], 1)
+    spark.sql(f"CREATE TABLE {feeds[1]} (id INT) USING delta")
+
+    def declared(*names: str) -> dp.Pipeline:
+        pipeline = scratch(schema)
+        pipeline.create_streaming_table("t")
+        for name in names:
+            pipeline.source(f"{schema}.{name}")
+
+            @pipeline.append_flow(
+                target="t", name=f"from_{name}", inputs={"new": dp.Stream(f"{schema}.{name}")}
+            )
+            def flow(new: DataFrame) -> DataFrame:
+                return new
+
+        return pipeline
+
+    run_well(declared("one", "two"), spark)
+    before = version_of(spark, f"{schema}.t")
+    append(spark, feeds[1], 11)
+    run_well(declared("one", "two"), spark)
+    append(spark, feeds[0], 2)
+    run_well(declared("one"), spark)
+    spark.sql(f"RESTORE TABLE {schema}.t TO VERSION AS OF {before}")
+    told = str(failure(run(declared("one"), spark).results["t"]))
+    assert "checkpoint of flow 'from_one'" in told
+    run_well(declared("one"), spark, reset_checkpoints=["from_one"])
+    append(spark, feeds[0], 3)
+    run_well(declared("one"), spark)
+
+    told = str(failure(run(declared("one", "two"), spark).results["t"]))
+    assert f"the table was restored to version {before}" in told
+    assert "reset_checkpoints=['from_two']" in told
+    assert "from_one" not in told
+    run_well(declared("one", "two"), spark, reset_checkpoints=["from_two"])
+    # What the RESTORE left of the first flow is there twice, as its reset says.
+    assert rows_of(spark, f"{schema}.t") == [(1,), (1,), (2,), (3,), (11,)]
+    append(spark, feeds[1], 12)
+    run_well(declared("one", "two"), spark)
+    assert rows_of(spark, f"{schema}.t") == [(1,), (1,), (2,), (3,), (11,), (12,)]
