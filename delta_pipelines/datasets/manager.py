@@ -144,7 +144,7 @@ class DatasetManager:
             return left
         session = context.session(self._spark, flow)
         with active(session), explained(table.name):
-            if planned.base is None:  # else its schema is there
+            if not planned.is_registered:  # else its schema is there
                 ensure_schema(session, table.identifier)
             rows = context.rows(session, flow)
             # Before the rows are read: what changes meanwhile is to count as changed next time.
@@ -276,7 +276,7 @@ class DatasetManager:
         if planned.definition is None:
             raise DatasetError("its plan has no definition.", dataset=table.name)
         with active(self._spark), explained(table.name):
-            if planned.base is None:
+            if not planned.is_registered:
                 ensure_schema(self._spark, table.identifier)
             transaction = begin(self._spark, table.identifier, is_new=planned.base is None)
             begun = context.begun.get(table.identifier)

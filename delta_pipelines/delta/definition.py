@@ -14,6 +14,7 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     TimestampNTZType,
+    VariantType,
 )
 
 from delta_pipelines.column_types import twins
@@ -126,7 +127,8 @@ def check_definition(definition: TableDefinition, dataset: str) -> None:
 
     Raises:
         DatasetError: For no columns, columns without a type (void), duplicate names, layout columns
-            that do not exist, or partitioning together with clustering.
+            that do not exist, partition columns of types that no folder's name holds, or
+            partitioning together with clustering.
     """
     schema = definition.schema
     if not schema.fields:
@@ -159,12 +161,21 @@ def check_definition(definition: TableDefinition, dataset: str) -> None:
                 f"{', '.join(schema.names)}.",
                 dataset=dataset,
             )
+    laid_out = {name.lower() for name in definition.partition_columns}
+    nested = [c for c in schema.fields if c.name.lower() in laid_out and _is_nested(c.dataType)]
+    if nested:
+        shown = ", ".join(f"{c.name} ({c.dataType.simpleString()})" for c in nested)
+        raise DatasetError(
+            f"partition column {shown} has a type that no folder's name can hold: partition by a "
+            f"column of a simple type.",
+            dataset=dataset,
+        )
     if definition.partition_columns and definition.cluster_columns:
         raise DatasetError(
             "a Delta table is partitioned or clustered, never both: drop one of the two.",
             dataset=dataset,
         )
-    if {n.lower() for n in definition.partition_columns} == names:
+    if laid_out == names:
         raise DatasetError(
             "every column is a partition column; Delta needs at least one other.", dataset=dataset
         )
@@ -181,6 +192,10 @@ def _columns(data_type: DataType, prefix: str) -> Iterator[tuple[str, StructFiel
     elif isinstance(data_type, MapType):
         yield from _columns(data_type.keyType, f"{prefix}key.")
         yield from _columns(data_type.valueType, f"{prefix}value.")
+
+
+def _is_nested(data_type: DataType) -> bool:
+    return isinstance(data_type, StructType | ArrayType | MapType | VariantType)
 
 
 def _holds_void(data_type: DataType) -> bool:

@@ -67,10 +67,12 @@ class CatalogEntry:
     Args:
         table: `CatalogTable`.
         place: Location of a Delta table; alone, as nothing else was asked, it is enough to read it.
+        in_new_schema: True when the name's schema does not exist yet.
     """
 
     table: JavaObject | None = None
     place: str | None = None
+    in_new_schema: bool = False
 
 
 def table_identifier(jvm: Jvm, identifier: Identifier) -> JavaObject:
@@ -189,15 +191,12 @@ def open_log(
         return OpenLog(log, log.update(False, jvm.none, jvm.some(table)), table, registered=True)
     place = entry.place
     if place is None:
-        catalog = jvm.session.sessionState().catalog()
-        place = catalog.defaultTablePath(table_identifier(jvm, identifier))
-    log = jvm.static(_LOG, "forTable")(jvm.session, jvm.root.org.apache.hadoop.fs.Path(place))
-    snapshot = log.update(False, jvm.none, jvm.none)
-    opened = OpenLog(log, snapshot, None, registered=entry.place is not None)
+        place = _default_place(jvm, identifier, in_new_schema=entry.in_new_schema)
+    opened = open_place(jvm, place, registered=entry.place is not None)
     if (
         opened.exists
         and not opened.registered
-        and OWNER not in entries(snapshot.metadata().configuration())
+        and OWNER not in entries(opened.snapshot.metadata().configuration())
     ):
         raise DatasetError(
             f"the catalog has no such table, but a Delta table that delta_pipelines did not create "
@@ -206,6 +205,34 @@ def open_log(
             dataset=str(identifier),
         )
     return opened
+
+
+def open_place(jvm: Jvm, place: str | JavaObject, *, registered: bool) -> OpenLog:
+    """Open the log of a folder, whether it exists or not.
+
+    Args:
+        jvm: The session's JVM.
+        place: The folder.
+        registered: True when the catalog has a table there.
+    """
+    log = jvm.static(_LOG, "forTable")(jvm.session, jvm.root.org.apache.hadoop.fs.Path(place))
+    return OpenLog(log, log.update(False, jvm.none, jvm.none), None, registered=registered)
+
+
+def _default_place(jvm: Jvm, identifier: Identifier, *, in_new_schema: bool) -> str | JavaObject:
+    """Where the catalog puts a managed table."""
+    catalog = jvm.session.sessionState().catalog()
+    if in_new_schema:
+        return schema_place(jvm, identifier.schema, identifier.name)
+    place: JavaObject = catalog.defaultTablePath(table_identifier(jvm, identifier))
+    return place
+
+
+def schema_place(jvm: Jvm, schema: str, name: str) -> str:
+    """Where a table is put whose schema does not exist yet (Spark: `makeQualifiedDBPath`)."""
+    path, state = jvm.root.org.apache.hadoop.fs.Path, jvm.session.sessionState()
+    folder = path(state.catalog().getDefaultDBPath(schema))  # relative to the warehouse
+    return str(path(path(path(state.conf().warehousePath()), folder), name).toString())
 
 
 def _entry_of(jvm: Jvm, identifier: Identifier, *, is_new: bool) -> CatalogEntry | None:

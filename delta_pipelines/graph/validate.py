@@ -15,6 +15,8 @@ from delta_pipelines.redaction import is_credential
 
 RESERVED_NAMES = {"spark": "a parameter `spark` is the session, so nothing could read it"}
 RESERVED_NAME_PREFIX = "__dp_"
+GLOBAL_TEMP = "global_temp"
+"""The schema that Spark keeps for temporary views of all sessions; nobody can create it."""
 MAX_PARTITION_NAME = 128
 """Bytes; a folder is named `column=value`, and odd characters in it are escaped."""
 
@@ -50,6 +52,10 @@ def graph_problems(datasets: Mapping[Identifier, Dataset], edges: Edges) -> list
     problems = []
     for identifier, inputs in edges.items():
         reader = datasets[identifier]
+        own = reader.kind not in ("source", "temporary_view")
+        if own and identifier.in_session_catalog and identifier.schema == GLOBAL_TEMP:
+            text = f"the schema {GLOBAL_TEMP} is Spark's own, for temporary views; use another one."
+            problems.append(Problem(text, reader.name, reader.declaration.location))
         if reader.kind != "view":
             continue
         for upstream in inputs:

@@ -3,20 +3,26 @@
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.analysed import are_alike, is_deterministic
+from delta_pipelines.delta.definition import TableDefinition
+from delta_pipelines.delta.rows import empty_frame
 from delta_pipelines.delta.sessions import is_on
 from delta_pipelines.delta.spark_errors import explain
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.graph.row_expressions import row_expression_problem
 from delta_pipelines.planning.judged_rows import judged
 from delta_pipelines.planning.kept_schema import spelled_otherwise
 from delta_pipelines.planning.sequence import qualified
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
+
+    from delta_pipelines.delta.table import TableState
 
 
 _SIDE = "__dp_side"
+_CONSTRAINT = "delta.constraints."
 
 
 def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
@@ -62,6 +68,31 @@ def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
                 f"agree; compute it in the query.",
                 dataset=table.name,
             )
+
+
+def check_constraints(
+    definition: TableDefinition, base: "TableState | None", session: "SparkSession", dataset: str
+) -> None:
+    """Refuse new CHECK constraints (`delta.constraints.*`) that no row could be checked by.
+
+    Args:
+        definition: What the table is to be.
+        base: The table as it is; what it has already is not judged again.
+        session: To analyse in.
+        dataset: Declared name, for messages.
+
+    Raises:
+        DatasetError: Names the constraint and what is wrong with it.
+    """
+    has = base.properties if base is not None else {}
+    for key, text in definition.properties.items():
+        if key.lower().startswith(_CONSTRAINT) and has.get(key) != text:
+            what = f"CHECK constraint {key[len(_CONSTRAINT) :]}"
+            problem = row_expression_problem(text)
+            if problem:
+                raise DatasetError(f"{what} {text!r}: {problem}", dataset=dataset)
+            given = _type_of(text, empty_frame(session, definition.schema), what, dataset)
+            _check_condition(given, text, what, dataset)
 
 
 def check_expectations(flow: Flow, frame: "DataFrame", dataset: str) -> None:

@@ -132,6 +132,11 @@ class DatasetPlan:
         return replace(self, action="refresh", reason=f"{self.how}, because {why}")
 
     @property
+    def is_registered(self) -> bool:
+        """True when the catalog has the table, and so its schema."""
+        return self.base is not None and self.base.registered
+
+    @property
     def changes(self) -> tuple[str, ...]:
         """What changes besides rows, one line each."""
         changes = [f"column {change}" for change in self.schema_changes]

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.definition import TableDefinition, check_definition
+from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.rehearsal import rehearse
 from delta_pipelines.delta.sessions import active, is_on, settings_of
 from delta_pipelines.delta.snapshots import CatalogEntry
@@ -23,6 +23,7 @@ from delta_pipelines.planning.analysis import AnalysedFlow, FlowAnalysis
 from delta_pipelines.planning.binding import is_stream
 from delta_pipelines.planning.definition import layout_change
 from delta_pipelines.planning.expressions import (
+    check_constraints,
     check_expectations,
     check_spelling,
     check_upsert_expressions,
@@ -290,11 +291,12 @@ class _Planner:
             return replace(planned, action="none", reason=verdict.reason)
         if verdict is not None:
             planned = planned.refreshed(verdict.reason)
-        if base is None and not self._tables.has_schema(table.identifier):
-            check_definition(definition, table.name)
-        else:
-            entry = CatalogEntry() if base is None else self._tables.entry(table.identifier)
-            rehearse(self._spark, table.identifier, definition, table.name, entry)
+        session = self._spark if streams else analysed[0].session
+        check_constraints(definition, base, session, table.name)
+        entry = CatalogEntry() if base is None else self._tables.entry(table.identifier)
+        if not self._tables.has_schema(table.identifier):
+            entry = CatalogEntry(in_new_schema=True)
+        rehearse(session, table.identifier, definition, table.name, entry, is_new=base is None)
         self._tables.will_write(table.identifier, definition.schema)
         return replace(planned, column_lineage=self._lineage(*analysed))
 

@@ -12,6 +12,7 @@ from delta_pipelines.delta.loading import (
     schema_exists,
 )
 from delta_pipelines.delta.rows import empty_frame
+from delta_pipelines.delta.snapshots import CatalogEntry
 from delta_pipelines.delta.streams import empty_stream, read_stream, stream_schema
 from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from delta_pipelines.delta.snapshots import CatalogEntry
 
 
 _ASKED_AT_ONCE = 10
@@ -69,7 +68,9 @@ class Tables:
         if identifier not in self._states:
             entry = self._entries.get(identifier)
             there = entry is not None or self.has_schema(identifier)
-            found = load_table(self._spark, identifier, entry) if there else None
+            if not there:
+                entry = CatalogEntry(in_new_schema=True)
+            found = load_table(self._spark, identifier, entry)
             if found is None and there:
                 place = files_gone(self._spark, identifier, entry)
                 if place is not None:
