@@ -146,6 +146,11 @@ SHAPES = (
         plain=True,
     ),
     Shape(
+        "insert only, 50 k rows everywhere into 50 files",
+        *(1_000_000, 50, "id", _SOME.format(25), 25_000),
+        clauses=(("insert", ""),),
+    ),
+    Shape(
         "D replay",
         *(1_500_000, 16, "id", _SOME.format(50), 0),
         faster=4,

@@ -30,6 +30,14 @@ class ExecutorChoice:
     reason: str
 
 
+INSERTS_EVERYWHERE = ExecutorChoice(
+    "native",
+    "it only inserts, and the keys of its many rows leave out few of the table's files, which "
+    "Delta's own MERGE reads in one pass",
+)
+"""The choice for inserts of more rows than the driver keeps, whose keys lie in most files."""
+
+
 def check_executor(name: str, target: str) -> None:
     """Refuse a name that is no executor's.
 

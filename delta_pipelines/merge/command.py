@@ -26,10 +26,9 @@ from delta_pipelines.delta.merge_plan import MergePlan
 from delta_pipelines.delta.merge_resolution import resolve_merge
 from delta_pipelines.delta.sessions import active, is_on, isolated_session, setting
 from delta_pipelines.delta.setting_names import AUTO_MERGE, TXN_NUMBER, USER_METADATA
-from delta_pipelines.delta.source_plan import equi_join_keys
 from delta_pipelines.delta.spark_errors import SPARK_FAILURES
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge.choice import ExecutorChoice, choose_executor
+from delta_pipelines.merge.choice import INSERTS_EVERYWHERE, ExecutorChoice, choose_executor
 from delta_pipelines.merge.clauses import (
     ClauseKind,
     MatchedUpdate,
@@ -46,13 +45,14 @@ from delta_pipelines.merge.failures import (
 )
 from delta_pipelines.merge.injection import (
     Injection,
+    KnownKeys,
     can_prune,
     inject,
     is_worth_asking,
     known_keys,
+    leaves_out_files,
 )
 from delta_pipelines.merge.insert_only import InsertOnlyMerge
-from delta_pipelines.merge.keys import key_problems, render_keys
 from delta_pipelines.merge.native import ChangedRows, described, run_native, run_resolved
 from delta_pipelines.merge.numbering import forget_number, numbered_write
 from delta_pipelines.merge.own import OwnMerge
@@ -62,7 +62,7 @@ from delta_pipelines.merge.source import MaterializeSourceReason
 from delta_pipelines.merge.spec import MergeSpec
 from delta_pipelines.merge.target import open_target
 from delta_pipelines.merge.turns import turn
-from delta_pipelines.merge.unchanged import as_column, skip_unchanged
+from delta_pipelines.merge.unchanged import ambiguous_keys, skip_unchanged
 from delta_pipelines.steps import Step, reached
 
 logger = logging.getLogger(__name__)
@@ -101,6 +101,8 @@ class MergeCommand:
         self._reason = MaterializeSourceReason.UNKNOWN
         self._once: tuple[str, int] | None = None
         """The application and number by which the table remembers that this merge was done."""
+        self._keys: KnownKeys | None = None
+        """What is known of the keys of the source that is prepared, once they were looked at."""
         self._preparing = 0.0
         """Seconds that the source took."""
 
@@ -198,6 +200,8 @@ class MergeCommand:
         ):
             return _Outcome(ChangedRows(0, 0, 0), None, self._reason, choice, "")
         self._prepare(session, plan, source, always=choice.executor != "native")
+        if choice.executor == "insert_only" and self._spec.executor == "auto" and plan is not None:
+            choice = self._inserts(plan, source) or choice
         reached(Step.MERGE, self._spec.target.replace("`", ""))
         if self._spec.before_write is not None:
             self._spec.before_write()
@@ -266,6 +270,15 @@ class MergeCommand:
             obstacles=obstacles,
         )
 
+    def _inserts(self, plan: MergePlan, source: MergeSource) -> ExecutorChoice | None:
+        """Another choice for inserts alone, once their keys are known; None for the same one."""
+        fixed = source.fixed
+        if fixed is None or fixed.on_driver:
+            return None
+        plan = plan.with_source(source.get_source_df())
+        self._keys = known_keys(plan, fixed)
+        return None if leaves_out_files(plan, self._keys) else INSERTS_EVERYWHERE
+
     def _run_native(
         self, session: SparkSession, plan: MergePlan, source: MergeSource
     ) -> tuple[ChangedRows, str]:
@@ -288,7 +301,7 @@ class MergeCommand:
         assert source.fixed is not None
         fixed = replace(source.fixed, frame=source.get_source_df())  # with the user's join hints
         plan = plan.with_source(fixed.frame)
-        keys = known_keys(plan, fixed)
+        keys = self._keys or known_keys(plan, fixed)
         skips = [
             isinstance(clause, MatchedUpdate) and clause.skip_unchanged
             for clause in clauses_of(self._spec.clauses, ClauseKind.MATCHED)
@@ -327,6 +340,7 @@ class MergeCommand:
         if source.serves(columns, always=always):
             return
         source.release()
+        self._keys = None
         started = time.monotonic()
         self._reason = source.prepare_source_df_and_return_materialize_reason(
             plan.source if plan else self._spec.source,
@@ -368,27 +382,10 @@ class MergeCommand:
 
     def _samples(self) -> str:
         try:
-            return self._ambiguous_keys()
+            return ambiguous_keys(self._spec, self._target_rows())
         except SPARK_FAILURES:
             logger.debug("No sample of the ambiguous keys", exc_info=True)
             return ""
-
-    def _ambiguous_keys(self) -> str:
-        spec = self._spec
-        source = spec.source.alias(spec.source_alias)
-        target = self._target_rows().alias(spec.target_alias)
-        on = as_column(spec.on)
-        _, names = equi_join_keys(source.join(target, on))
-        if not names:
-            return ""
-        matching = source.join(target, on, "left_semi")
-        samples = key_problems(matching, names, None).duplicate_samples
-        if not samples:
-            return ""
-        return (
-            f"Source keys that occur more than once: {render_keys(names, samples)}. Keep one row "
-            "per key before the merge."
-        )
 
     def _log_retry(self, state: RetryCallState) -> None:
         pause = state.next_action.sleep if state.next_action else 0.0

@@ -133,6 +133,19 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None, *, queries: bool = True
     return KnownKeys(_of_rows(plan, pairs, rows), len(set(matching)) == len(matching))
 
 
+def leaves_out_files(plan: MergePlan, keys: KnownKeys) -> bool:
+    """False when a merge has to look into most files of its target, by a small Spark job.
+
+    Args:
+        plan: The resolved merge.
+        keys: From `known_keys`.
+    """
+    files = plan.target.files
+    if files < FEWEST_FILES:
+        return True  # whatever is found out about them pays no more
+    return bool(keys.within) and plan.candidates(plan.predicate(keys.within)) <= WORTH * files
+
+
 def inject(plan: MergePlan, keys: KnownKeys, *, count: bool = True) -> Injection:
     """Add to ON in which ranges the source's keys are, if that leaves out enough files.
 

@@ -5,7 +5,9 @@ import math
 import pytest
 from pyspark.sql import functions as F
 
+from delta_pipelines.delta.sessions import setting
 from delta_pipelines.merge import merge_into, own
+from delta_pipelines.merge.prepared import DRIVER_ROWS
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     PLAIN,
@@ -91,3 +93,26 @@ def test_one_key_for_all_rows(spark, tmp_path):
     assert last_version(path) == 1
     counts = spark.read.format("delta").load(path).groupBy("batch").count().collect()
     assert {row["batch"]: row["count"] for row in counts} == {1: 100_000, 2: 50_000}
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "executor"), [(950, 1, "insert_only"), (5, 10, "native")]
+)
+def test_many_rows_with_keys_in_most_files_are_left_to_delta(
+    spark, tmp_path, first, step, executor
+):
+    """It reads all keys in one pass; ours is faster where files can be left out."""
+    target, source = str(tmp_path / "target"), str(tmp_path / "source")
+    spark.range(0, 1000, 2).repartitionByRange(10, "id").write.format("delta").save(target)
+    spark.range(first, first + 100 * step, step).write.format("delta").save(source)
+    rows = spark.read.format("delta").load(source)
+    with setting(spark, DRIVER_ROWS, "0"):
+        merge = merge_into(spark, target, rows, "t.id = s.id").when_not_matched_insert_all()
+        result = merge.execute()
+        named = merge_into(spark, target, rows, "t.id = s.id", executor="insert_only")
+        again = named.when_not_matched_insert_all().execute()
+    assert result.executor == executor, result.executor_reason
+    assert (again.executor, again.version) == ("insert_only", None)
+    merged = set(range(0, 1000, 2)) | set(range(first, first + 100 * step, step))
+    ids = [row.id for row in spark.read.format("delta").load(target).collect()]
+    assert sorted(ids) == sorted(merged)
