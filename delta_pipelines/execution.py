@@ -222,8 +222,9 @@ class Execution:
             return self._leased_refresh(planned)
 
     def _leased_refresh(self, planned: DatasetPlan) -> Outcome:
-        # The lease is beside the table, and a schema that is missing has no place yet.
-        ensure_schema(self._spark, planned.identifier)
+        if planned.base is None:
+            # The lease is beside the table, and a schema that is missing has no place yet.
+            ensure_schema(self._spark, planned.identifier)
         with lease_on(
             self._spark,
             planned.identifier,

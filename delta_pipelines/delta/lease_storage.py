@@ -1,40 +1,84 @@
-"""Where a session's warehouse keeps its leases: in a local folder, or through Hadoop's files."""
+"""Where the lease of a table is: beside the table, local or through Hadoop's file systems."""
 
 import logging
+import os
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Packages, is_classic
-from delta_pipelines.delta.lease_files import SUFFIX, LeaseFiles, LocalLeaseFiles, numbers_of
+from delta_pipelines.delta.lease_files import (
+    MOST_BYTES,
+    SUFFIX,
+    LeaseFiles,
+    LocalLeaseFiles,
+    numbers_of,
+)
+from delta_pipelines.delta.snapshots import table_place
 from delta_pipelines.identifiers import Identifier
 
 logger = logging.getLogger(__name__)
 
 FOLDER = "_delta_pipelines/leases"
-"""Inside the warehouse; Spark takes no folder that starts with `_` for data."""
+"""In the folder that the table's folder is in; Spark takes no folder with a `_` for data."""
+OWN_FOLDER = "_delta_pipelines_lease"
+"""In the table's folder; VACUUM leaves a folder with a `_` alone."""
 
 
 def lease_files(spark: SparkSession, identifier: Identifier) -> LeaseFiles | None:
     """Find one table's lease files; nothing is made.
 
+    Their place follows from the table's own, so that all sessions that write it find them,
+    whichever catalog or warehouse they have. They are beside the table, since a table cannot be
+    created in a folder with files; or in it, where it exists and nobody may write beside it.
+
     Args:
-        spark: A session; all that share a warehouse find the same files.
+        spark: A session.
         identifier: The table or view.
 
     Returns:
-        None over Spark Connect, from where the warehouse is out of reach.
+        None over Spark Connect, from where no file is in reach.
     """
     if not is_classic(spark):
         return None
-    catalog = identifier.catalog or spark.catalog.currentCatalog()
-    name = f"{catalog}.{identifier.schema}.{identifier.name}".lower()
-    path = _path(spark, f"{spark.conf.get('spark.sql.warehouse.dir')}/{FOLDER}/{name}")
+    path = _path(spark, _place(spark, identifier))
     uri = path.toUri()
     if (uri.getScheme() or "file") == "file":
-        return LocalLeaseFiles(Path(uri.getPath()))
-    return HadoopLeaseFiles(spark, path)
+        return LocalLeaseFiles(_local_folder(Path(os.path.realpath(uri.getPath()))))
+    beside = path.getParent() or path
+    folder = _path(spark, f"{beside.toString().rstrip('/')}/{FOLDER}/{path.getName()}")
+    if not _may_write(spark, beside):
+        folder = _path(spark, f"{path.toString()}/{OWN_FOLDER}")
+    return HadoopLeaseFiles(spark, folder)
+
+
+def _place(spark: SparkSession, identifier: Identifier) -> str:
+    if identifier.in_session_catalog:
+        return table_place(spark, identifier)
+    # Another catalog does not say where a table is to be.
+    name = f"{identifier.catalog}.{identifier.schema}.{identifier.name}".lower()
+    return f"{spark.conf.get('spark.sql.warehouse.dir')}/{name}"
+
+
+def _local_folder(table: Path) -> Path:
+    beside = table.parent
+    there = next(folder for folder in (beside, *beside.parents) if folder.exists())
+    if table.is_dir() and not os.access(there, os.W_OK):
+        return table / OWN_FOLDER
+    return beside / FOLDER / table.name
+
+
+def _may_write(spark: SparkSession, folder: JavaObject) -> bool:
+    """False where the file system says that this user cannot; stores that do not say it can."""
+    files = folder.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    action = Packages(spark._jvm).org.apache.hadoop.fs.permission.FsAction.WRITE
+    try:
+        files.access(folder, action)
+    except Py4JJavaError as error:
+        name = str(error.java_exception.getClass().getSimpleName())
+        return name not in ("AccessControlException", "AccessDeniedException")
+    return True
 
 
 class HadoopLeaseFiles:
@@ -78,7 +122,7 @@ class HadoopLeaseFiles:
                 return None
             raise
         try:
-            return bytes(stream.readAllBytes()).decode("utf-8")
+            return bytes(stream.readNBytes(MOST_BYTES)).decode("utf-8", errors="replace")
         finally:
             stream.close()
 

@@ -156,6 +156,27 @@ def entered_place(
     return None if place is None else str(jvm.root.org.apache.hadoop.fs.Path(place).toString())
 
 
+def table_place(spark: SparkSession, identifier: Identifier) -> str:
+    """Where a table is, or would be created; of a view, where a table of its name would be.
+
+    A function of the catalog alone: the session's warehouse counts only where the schema does not
+    exist.
+
+    Args:
+        spark: A classic session.
+        identifier: A name in the session catalog.
+    """
+    jvm = Jvm(spark)
+    entry = _entry_of(jvm, identifier, is_new=False)
+    place = None if entry is None else entered_place(spark, identifier, entry)
+    if place is not None:
+        return place
+    catalog, path = jvm.session.sessionState().catalog(), jvm.root.org.apache.hadoop.fs.Path
+    if entry is None:
+        return str(path(path(catalog.getDefaultDBPath(identifier.schema)), identifier.name))
+    return str(path(catalog.defaultTablePath(table_identifier(jvm, identifier))).toString())
+
+
 def open_log(
     spark: SparkSession,
     identifier: Identifier,

@@ -153,7 +153,7 @@ def lease_on(
     A run that holds it already, in this process, enters again.
 
     Args:
-        spark: The session; its warehouse keeps the leases.
+        spark: The session.
         identifier: The table or view.
         run_id: The run.
         timeout: Seconds to wait for another run at most; 0 tries once.

@@ -7,7 +7,13 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines import Pipeline
 from delta_pipelines.datasets.manager import DatasetManager
-from delta_pipelines.delta.lease_storage import FOLDER, HadoopLeaseFiles, lease_files
+from delta_pipelines.delta import lease_storage
+from delta_pipelines.delta.lease_storage import (
+    FOLDER,
+    OWN_FOLDER,
+    HadoopLeaseFiles,
+    lease_files,
+)
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.execution import Execution
 from delta_pipelines.flows import context as contexts
@@ -29,10 +35,58 @@ from delta_pipelines_tests.pipelines import (
 )
 
 
-def test_leases_stand_in_the_warehouse_for_all_who_share_it(spark, schema, warehouse) -> None:
+def test_a_lease_is_beside_its_table_whichever_warehouse_a_session_has(
+    spark, schema, warehouse, tmp_path
+) -> None:
+    beside = warehouse.resolve() / f"{schema}.db" / FOLDER
+    outside = tmp_path.resolve() / "outside" / "u"
+    spark.sql(f"CREATE TABLE {schema}.u USING delta LOCATION '{outside}' AS SELECT 1 AS id")
+    spark.sql(f"CREATE VIEW {schema}.v AS SELECT 1 AS id")
+    conf = spark._jsparkSession.sharedState().conf()
+    before = conf.get("spark.sql.warehouse.dir")
+    conf.set("spark.sql.warehouse.dir", str(tmp_path / "other"))
+    try:
+        other = spark.newSession()
+    finally:
+        conf.set("spark.sql.warehouse.dir", before)
+    assert other.conf.get("spark.sql.warehouse.dir") == str(tmp_path / "other")
+    for session in (spark, other):
+        named = {n: lease_files(session, Identifier(None, schema, n)).place for n in "tuv"}
+        assert named == {
+            "t": str(beside / "t"),
+            "u": str(tmp_path.resolve() / "outside" / FOLDER / "u"),
+            "v": str(beside / "v"),
+        }
+    link = tmp_path / "link"
+    link.symlink_to(outside.parent)
+    spark.sql(f"CREATE TABLE {schema}.w USING delta LOCATION '{link / 'u'}'")
+    assert lease_files(spark, Identifier(None, schema, "w")).place == named["u"]
+    assert not beside.exists()
+    nowhere = lease_files(spark, Identifier(None, f"{schema}_no", "t"))
+    assert nowhere.place.endswith(f"{schema}_no.db/{FOLDER}/t")
+    with lease_on(spark, Identifier(None, schema, "u"), run_id="r1"):
+        assert spark.sql(f"VACUUM {schema}.u").count() == 1
+        again = lease_on(spark, Identifier(None, schema, "w"), run_id="r2", timeout=0)
+        with pytest.raises(DatasetError, match="run r1"), again:
+            pass
+
+
+def test_a_lease_is_in_a_table_beside_which_nobody_may_write(
+    spark, schema, tmp_path, monkeypatch
+) -> None:
+    place = tmp_path.resolve() / "closed" / "t"
+    spark.sql(f"CREATE TABLE {schema}.t USING delta LOCATION '{place}' AS SELECT 1 AS id")
+    spark.sql(f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')")
+    monkeypatch.setattr(lease_storage.os, "access", lambda *_: False)  # root may write anywhere
     files = lease_files(spark, Identifier(None, schema, "t"))
-    assert files.place == str(warehouse / FOLDER / f"spark_catalog.{schema}.t")
-    assert not (warehouse / FOLDER / f"spark_catalog.{schema}.t").exists()
+    assert files.place == str(place / OWN_FOLDER)
+    with lease_on(spark, Identifier(None, schema, "t"), run_id="r1") as lease:
+        spark.sql(f"DELETE FROM {schema}.t")
+        spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        spark.sql(f"VACUUM {schema}.t RETAIN 0 HOURS")
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+        lease.check()
+        assert files.numbers() == [1]
 
 
 def test_hadoops_file_systems_keep_leases_too(spark, tmp_path) -> None:

@@ -243,6 +243,37 @@ def test_a_run_waits_for_a_run_of_another_process_and_then_plans_anew(workers, w
     assert second.do("answer = rows_of(spark, 'waits.t')") == [[2]]
 
 
+APART = """
+from delta_pipelines.flows.lease import LeaseTimeoutError, lease_on
+from delta_pipelines.identifiers import Identifier
+spark._jsparkSession.sharedState().conf().set("spark.sql.warehouse.dir", {warehouse!r})
+apart = spark.newSession()
+assert apart.conf.get("spark.sql.warehouse.dir") == {warehouse!r}
+def race(start):
+    pipeline = scratch("apart")
+    mirror(pipeline, "t", Feed("id INT", (1,)))
+    time.sleep(max(0, start - time.time()))
+    with once_at(Step.COMMIT, "apart.t", lambda: time.sleep(3)):
+        result = run_one(pipeline, apart, lease_timeout=0)
+    return result.status, type(result.error).__name__
+answer = "ready"
+"""
+
+
+def test_two_sessions_with_one_catalog_and_two_warehouses_exclude_each_other(
+    workers, tmp_path
+) -> None:
+    """The first race makes the schema and the table, the second one finds them."""
+    for number, worker in enumerate(workers):
+        worker.do(APART.format(warehouse=str(tmp_path / f"warehouse {number}")))
+    for _ in range(2):
+        start = time.time() + 2
+        for worker in workers:
+            worker.start(f"answer = race({start})")
+        ends = sorted(tuple(worker.answer()) for worker in workers)
+        assert ends == [("completed", "NoneType"), ("failed", "LeaseTimeoutError")]
+
+
 @pytest.mark.parametrize(
     "rounds",
     [ROUNDS, pytest.param(SOAK_ROUNDS, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])],
