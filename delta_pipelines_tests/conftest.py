@@ -29,6 +29,7 @@ LONGEST = (
     "spark/merge/test_table_features.py",
     "spark/merge/test_widened_types.py",
     "spark/merge/test_held_sources.py",
+    "spark/flows/test_what_must_recompute.py",
     "spark/flows/test_unchanged.py",
     "spark/processes/test_two_processes.py",
     "spark/merge/test_moving_tables.py",
