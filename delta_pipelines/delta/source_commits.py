@@ -1,7 +1,8 @@
-"""Which commit of each Delta source a stream has read last, in a file beside Spark's offsets.
+"""Which commits a checkpoint knows, in files beside Spark's offsets: of its sources and its target.
 
 Spark's offsets name a table's id and a version. A source that was put back from a copy and written
-to again has both, with other rows.
+to again has both, with other rows. A target that was put back lacks rows that the offsets count as
+written.
 """
 
 import json
@@ -21,6 +22,7 @@ from delta_pipelines.stored_values import (
 )
 
 FILE = "source_commits.json"
+TARGET_FILE = "target_commit.json"
 
 SourceCommits = Mapping[str, TableVersion]
 """Delta table id -> the last commit of that table that a checkpoint has read."""
@@ -84,3 +86,32 @@ def record_source_commits(
         if entry is not None:
             read[state.table_id] = TableVersion(state.table_id, entry.version, entry.commit)
     replace_text(spark, f"{checkpoint}/{FILE}", to_text(read))
+
+
+def read_target_commit(spark: SparkSession, checkpoint: str) -> TableVersion | None:
+    """The target's commit after the last run that wrote micro-batches of a checkpoint.
+
+    Args:
+        spark: A classic session.
+        checkpoint: The checkpoint's folder.
+
+    Returns:
+        None when that was not recorded.
+    """
+    text = read_text_if_there(spark, f"{checkpoint}/{TARGET_FILE}")
+    commits = None if text is None else from_text(text)
+    return next(iter(commits.values()), None) if commits else None
+
+
+def record_target_commit(spark: SparkSession, checkpoint: str, target: TableState) -> None:
+    """Record the target's commit at the end of a run that wrote micro-batches.
+
+    Args:
+        spark: A classic session.
+        checkpoint: The checkpoint's folder.
+        target: The table as it is now.
+    """
+    entry = recorded_entry(spark, target.log_end, target.version)
+    if entry is not None:
+        written = TableVersion(target.table_id, entry.version, entry.commit)
+        replace_text(spark, f"{checkpoint}/{TARGET_FILE}", to_text({written.table_id: written}))

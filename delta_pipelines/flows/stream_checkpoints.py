@@ -16,7 +16,7 @@ from delta_pipelines.graph.streams import appended_inputs
 from delta_pipelines.identifiers import Identifier
 from delta_pipelines.planning.checkpoints import checkpoints_of, checkpoints_root
 from delta_pipelines.planning.plan import Plan
-from delta_pipelines.planning.put_back import put_back
+from delta_pipelines.planning.put_back import check_target, put_back
 from delta_pipelines.planning.restored import MAX_COMMITS, brings_rows_back
 from delta_pipelines.planning.starting_anew import from_the_beginning, outdated_reason
 from delta_pipelines.planning.stream_plans import old_checkpoints
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 def check_not_behind(
     spark: "SparkSession", table: Table, flow: Flow, transaction: Transaction, path: str
 ) -> None:
-    """Refuse a checkpoint whose files are lost or were put back from an older copy.
+    """Refuse a checkpoint whose files, or whose table's, are lost or were put back from a copy.
 
-    Spark would count its batches from 0 again, the table knows these numbers, and the new rows
-    would be left out.
+    Of an older checkpoint Spark would count the batches again, the table knows these numbers, and
+    the new rows would be left out.
 
     Args:
         spark: The session.
@@ -41,9 +41,11 @@ def check_not_behind(
         path: The checkpoint that the table names.
 
     Raises:
-        DatasetError: The table has batches that the checkpoint does not know.
+        DatasetError: The table has batches that the checkpoint does not know, or the other way
+            round.
     """
     base = transaction.base
+    check_target(spark, table, flow, base, path)
     progress = read_progress(spark, path)
     if base is None or progress is None:
         return
@@ -96,7 +98,7 @@ def check_sources(
         return
     read = read_source_commits(spark, path)
     names = {str(identifier.plain): state for identifier, state in now.items()}
-    told = put_back(spark, read, names, path) if read else []
+    told = put_back(spark, read, names) if read else []
     for identifier in appended_inputs(graph, flow) if not told else ():
         state = now.get(identifier)
         begin = None if state is None else progress.next_version(state.table_id)

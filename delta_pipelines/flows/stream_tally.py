@@ -1,6 +1,6 @@
 """What a run has done to one table by its streams, over all attempts of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from delta_pipelines.merge.result import MergeResult
@@ -94,3 +94,19 @@ class StreamTally:
             self.metrics[metric] = self.metrics.get(metric, 0) + count
         if done.version is not None:
             self.version, self.merged = done.version, done.merge
+
+    def left_out(self, flow: str, files: Sequence[str]) -> None:
+        """Note the files that Spark leaves out because they are too old.
+
+        Args:
+            flow: Name of the flow that reads their folder.
+            files: Their paths.
+        """
+        if files:
+            note = (
+                f"flow {flow!r} leaves out {len(files)} file{'s'[: len(files) > 1]}, such as "
+                f"{files[0]}: Spark ignores what is older than the newest file it has read by more "
+                "than the option maxFileAge (a week). Set that option in the query, or give the "
+                "files a new time."
+            )
+            self.notes[note] = None

@@ -13,7 +13,7 @@ from delta_pipelines.delta.definition import TableDefinition
 from delta_pipelines.delta.file_streams import each_file_once
 from delta_pipelines.delta.loading import load_table, read_pinned
 from delta_pipelines.delta.sessions import active
-from delta_pipelines.delta.source_commits import record_source_commits
+from delta_pipelines.delta.source_commits import record_source_commits, record_target_commit
 from delta_pipelines.delta.spark_errors import explained, is_not_there
 from delta_pipelines.delta.stream_ends import are_at_their_end, left_out_files
 from delta_pipelines.delta.streams import (
@@ -121,6 +121,8 @@ class StreamRun:
         for flow in self._flows:
             self._stream(flow, commit.table_id)
         state, facts = table_facts(self._spark, self._table.identifier)
+        for flow in self._flows if self._tally.version is not None else ():
+            record_target_commit(self._spark, self._path(flow, self._checkpoints[flow.key]), state)
         delete_old_checkpoints(self._spark, state, self._context.plan)
         return self._outcome(state, facts)
 
@@ -266,20 +268,10 @@ class StreamRun:
             finally:
                 if query.isActive:
                     query.stop()
-            self._note_left_out(flow, left_out_files(session, rows, path, began_ms))
+            self._tally.left_out(flow.name, left_out_files(session, rows, path, began_ms))
         if batches.failure is not None:
             raise self._of_a_batch(batches.failure, flow)
         self._context.check_cancelled()
-
-    def _note_left_out(self, flow: Flow, files: list[str]) -> None:
-        if files:
-            note = (
-                f"flow {flow.name!r} leaves out {len(files)} file{'s'[: len(files) > 1]}, such as "
-                f"{files[0]}: Spark ignores what is older than the newest file it has read by more "
-                "than the option maxFileAge (a week). Set that option in the query, or give the "
-                "files a new time."
-            )
-            self._tally.notes[note] = None
 
     def take(self, rows: "DataFrame", flow: Flow, mark: BatchMark) -> None:
         """Put one micro-batch into the table, unless it is there already."""

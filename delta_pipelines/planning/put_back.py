@@ -1,18 +1,21 @@
-"""Streams of tables that were put back from a copy under them."""
+"""Streams whose sources or target were put back from a copy."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.history import recorded_entry
-from delta_pipelines.delta.source_commits import FILE, SourceCommits
+from delta_pipelines.delta.source_commits import SourceCommits, read_target_commit
 from delta_pipelines.delta.table import TableState
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.planning.starting_anew import put_back_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def put_back(
-    spark: "SparkSession", read: SourceCommits, now: Mapping[str, TableState], checkpoint: str
+    spark: "SparkSession", read: SourceCommits, now: Mapping[str, TableState]
 ) -> list[str]:
     """Say which tables no longer have the commit that a checkpoint has read last.
 
@@ -22,7 +25,6 @@ def put_back(
         spark: A classic session.
         read: What the checkpoint has read last.
         now: Name -> the table, of all that the checkpoint's streams read.
-        checkpoint: The checkpoint's folder.
 
     Returns:
         One part of a sentence for each.
@@ -42,8 +44,7 @@ def put_back(
         if entry is None:
             told.append(
                 f"version {last.version} of its stream input {name}, the last one that the "
-                f"checkpoint has read, was deleted from the table's log (if you know that the "
-                f"table was not put back from a copy, delete {checkpoint}/{FILE} and run again)"
+                f"checkpoint has read, was deleted from the table's log"
             )
         elif entry.commit != last.commit:
             told.append(
@@ -51,3 +52,37 @@ def put_back(
                 f"{last.version} is another commit than the one that the checkpoint has read)"
             )
     return told
+
+
+def check_target(
+    spark: "SparkSession", table: Table, flow: Flow, base: TableState | None, checkpoint: str
+) -> None:
+    """Refuse to go on with a stream whose target was put back from a copy.
+
+    The table lacks micro-batches then that the checkpoint counts as written. Where the recorded
+    commit was deleted from the table's log nothing is known, and nothing is refused.
+
+    Args:
+        spark: A classic session.
+        table: The target.
+        flow: The flow, which goes on from its checkpoint.
+        base: The target as it is; None when it does not exist.
+        checkpoint: The checkpoint's folder.
+
+    Raises:
+        DatasetError: Names what was found and the ways out.
+    """
+    if base is None:
+        return
+    last = read_target_commit(spark, checkpoint)
+    if last is None or last.table_id != base.table_id:
+        return
+    if base.version < last.version:
+        found = f"it has version {base.version}, and had {last.version}"
+    else:
+        entry = recorded_entry(spark, base.log_end, last.version)
+        if entry is None or entry.commit == last.commit:
+            return
+        found = f"its version {last.version} is another commit than it was"
+    reason = put_back_reason(table, flow, base.properties, found)
+    raise DatasetError(reason, dataset=table.name)

@@ -150,6 +150,30 @@ def restored_reason(
     )
 
 
+def put_back_reason(table: Table, flow: Flow, current: Mapping[str, str], found: str) -> str:
+    """Why the streams of a table that was put back cannot go on, and the ways out, as sentences.
+
+    Args:
+        table: As declared.
+        flow: A flow whose micro-batches the table lacks.
+        current: The properties that the table has.
+        found: How that was noticed.
+    """
+    again = "appends once more" if table.is_streaming_table else "merges once more"
+    ways = from_the_beginning(
+        table,
+        [flow],
+        current,
+        what="it",
+        streams=f"the stream from its beginning, which {again} what the table still has",
+    )
+    return (
+        f"the table was put back from a copy ({found}), so that micro-batches which the checkpoint "
+        f"of flow {flow.name!r} counts as written are not in it: going on would leave their rows "
+        f"out; nothing was read. Ways out: bring the newer files of the table back, {ways}."
+    )
+
+
 def copied_reason(table: Table, flows: Sequence[Flow], current: Mapping[str, str]) -> str:
     """Why a copied table's streams cannot go on, and the ways out, as sentences.
 

@@ -27,7 +27,7 @@ from delta_pipelines.planning.checkpoints import (
 )
 from delta_pipelines.planning.kept_schema import needs_rewrite
 from delta_pipelines.planning.plan import Plan
-from delta_pipelines.planning.put_back import put_back
+from delta_pipelines.planning.put_back import check_target, put_back
 from delta_pipelines.planning.recorded_names import recorded_name
 from delta_pipelines.planning.restored import check_not_restored
 from delta_pipelines.planning.selection import RefreshSet
@@ -158,10 +158,11 @@ class StreamPlans:
             elif had is None and base is not None and not is_full_refresh:
                 notes.append(f"flow {flow.name!r} is new: it reads its streams from the beginning")
             elif had is not None:
+                path = had.path(self._plan.storage, table.identifier, flow.key)
+                check_target(frame.sparkSession, table, flow, base, path)
                 told = had.outdated(self._sources(flow))
                 told += self._put_back(frame.sparkSession, table, flow, had) if not told else []
                 moved = had.moved(folders[flow.key])
-                path = had.path(self._plan.storage, table.identifier, flow.key)
                 if moved and takes_all_for_new(frame.sparkSession, frame, path, moved.values()):
                     told += moved
                 if told:
@@ -231,7 +232,7 @@ class StreamPlans:
         states = {str(i.plain): state for i, state in found.items() if state is not None}
         read = read_source_commits(spark, path) if states else None
         self._read[path] = read
-        return put_back(spark, read, states, path) if read else []
+        return put_back(spark, read, states) if read else []
 
     def _sources(self, flow: Flow) -> dict[str, StreamSource | None]:
         """What a flow's streams will read in this run; None for what it has yet to create."""
