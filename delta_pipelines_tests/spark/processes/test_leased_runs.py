@@ -42,13 +42,9 @@ def test_a_lease_is_beside_its_table_whichever_warehouse_a_session_has(
     outside = tmp_path.resolve() / "outside" / "u"
     spark.sql(f"CREATE TABLE {schema}.u USING delta LOCATION '{outside}' AS SELECT 1 AS id")
     spark.sql(f"CREATE VIEW {schema}.v AS SELECT 1 AS id")
-    conf = spark._jsparkSession.sharedState().conf()
-    before = conf.get("spark.sql.warehouse.dir")
-    conf.set("spark.sql.warehouse.dir", str(tmp_path / "other"))
-    try:
-        other = spark.newSession()
-    finally:
-        conf.set("spark.sql.warehouse.dir", before)
+    other = spark.newSession()
+    apart = other._jsparkSession.sessionState().conf()
+    apart.setConfString("spark.sql.warehouse.dir", str(tmp_path / "other"))
     assert other.conf.get("spark.sql.warehouse.dir") == str(tmp_path / "other")
     for session in (spark, other):
         named = {n: lease_files(session, Identifier(None, schema, n)).place for n in "tuv"}

@@ -244,18 +244,21 @@ def test_a_run_waits_for_a_run_of_another_process_and_then_plans_anew(workers, w
 
 
 APART = """
-from delta_pipelines.flows.lease import LeaseTimeoutError, lease_on
-from delta_pipelines.identifiers import Identifier
-spark._jsparkSession.sharedState().conf().set("spark.sql.warehouse.dir", {warehouse!r})
 apart = spark.newSession()
+conf = apart._jsparkSession.sessionState().conf()
+conf.setConfString("spark.sql.warehouse.dir", {warehouse!r})
 assert apart.conf.get("spark.sql.warehouse.dir") == {warehouse!r}
 def race(start):
     pipeline = scratch("apart")
     mirror(pipeline, "t", Feed("id INT", (1,)))
     time.sleep(max(0, start - time.time()))
-    with once_at(Step.COMMIT, "apart.t", lambda: time.sleep(3)):
-        result = run_one(pipeline, apart, lease_timeout=0)
-    return result.status, type(result.error).__name__
+    results = []
+    try:
+        with once_at(Step.COMMIT, "apart.t", lambda: time.sleep(3)):
+            results.append(run_one(pipeline, apart, lease_timeout=0))
+    except AssertionError:
+        pass  # the one that has to wait does not come so far
+    return results[0].status, type(results[0].error).__name__
 answer = "ready"
 """
 
