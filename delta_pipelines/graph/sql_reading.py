@@ -50,6 +50,8 @@ def read_sql(
         return SqlReading(problems=(str(problem),))
     named = {table.name.lower() for table in tables}
     missed = [bound for bound in inputs if bound.lower() not in named]
+    if any(map(_is_bare_sample, tables)) and named <= {bound.lower() for bound in inputs}:
+        return _by_name(inputs)  # a sample needs an alias only where a name is replaced
     # The parser has taken a name for something else: Spark's own is asked.
     if missed and all(mentions(sql, bound) for bound in missed):
         return _by_name(inputs)
@@ -66,9 +68,13 @@ def use_problem(table: TableName) -> str | None:
     if table.time_travel:
         text = "every dataset is read at the one version that the run pins; leave out AS OF."
         return f"the SQL reads {table.name!r} at a version: {text}"
-    if table.sampled and table.alias is None:
+    if _is_bare_sample(table):
         return f"give the sample an alias: {table.name} TABLESAMPLE (...) AS {table.parts[-1]}."
     return None
+
+
+def _is_bare_sample(table: TableName) -> bool:
+    return table.sampled and table.alias is None
 
 
 def _name_inputs(sql: str, datasets: Iterable[str]) -> str:

@@ -177,7 +177,7 @@ def test_a_flow_that_was_undeclared_while_its_table_was_restored_loses_no_row(sp
     assert "from_one" not in told
     run_well(declared("one", "two"), spark, reset_checkpoints=["from_two"])
     # What the RESTORE left of the first flow is there twice, as its reset says.
-    assert rows_of(spark, f"{schema}.t") == [(1,), (1,), (2,), (3,), (11,)]
+    assert rows_of(spark, f"{schema}.t") == [(1,), (1,), (11,), (2,), (3,)]
     append(spark, feeds[1], 12)
     run_well(declared("one", "two"), spark)
-    assert rows_of(spark, f"{schema}.t") == [(1,), (1,), (2,), (3,), (11,), (12,)]
+    assert rows_of(spark, f"{schema}.t") == [(1,), (1,), (11,), (12,), (2,), (3,)]

@@ -45,6 +45,7 @@ NAMED = [
     "SELECT id FROM a WHERE k == 'x' AND NOT EXISTS (TABLE b |> WHERE b.id = a.id)",
     "TABLE a",
     "TABLE a;  -- all of it",
+    "SELECT id FROM a TABLESAMPLE (100 PERCENT)",
     "(TABLE a) UNION ALL (TABLE a)",
     "FROM a |> JOIN b USING (id) |> SET n = 2 |> DROP ts, xs |> ORDER BY id |> LIMIT 5",
     "TABLE a |> SELECT k, v |> PIVOT (sum(v) FOR k IN ('x', 'y'))",
