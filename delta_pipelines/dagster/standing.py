@@ -85,7 +85,7 @@ def standing_of(
     if now is None:
         return Standing(lineage)
     same_rows = before == now.value
-    same_table = before.rpartition(":")[0] == now.value.rpartition(":")[0]
+    same_table = before.partition(":")[0] == now.value.partition(":")[0]  # the table's id
     counted = metadata.get(ROW_COUNT)
     rows = counted.value if counted is not None and same_rows else None
     stands = same_rows or (result.kind == "streaming_table" and same_table)

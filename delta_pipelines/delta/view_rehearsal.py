@@ -1,7 +1,7 @@
 """Try what is to be published as a view: what Spark or the catalog would refuse is known before."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import SparkSession
 
@@ -23,13 +23,17 @@ _KEY = 256
 _VALUE = 32_672
 
 
-def rehearse_view(session: SparkSession, sql: str, dataset: str) -> None:
+def rehearse_view(
+    session: SparkSession, sql: str, dataset: str, bound: Collection[str] = ()
+) -> None:
     """Let Spark make a temporary view of a query, which it checks as a persisted one.
 
     Args:
         session: That the query was analysed in, of its own.
         sql: The query over the markers of its inputs (`Binder`).
         dataset: Declared name, for messages.
+        bound: Names in lower case under which inputs were temporary views while the query, or a
+            view behind it, was analysed.
 
     Raises:
         DatasetError: It reads what ends with the session, or Spark refuses it as a view.
@@ -42,7 +46,12 @@ def rehearse_view(session: SparkSession, sql: str, dataset: str) -> None:
         name = jvm.type("org.apache.spark.sql.catalyst.TableIdentifier")(_REHEARSED, jvm.none)
         catalog = jvm.session.sessionState().catalog()
         kept = entries(catalog.getTempViewOrPermanentTableMetadata(name).properties())
-    found = [f"{kind} {name}" for key, kind in _REFERRED.items() for name in _named(kept.get(key))]
+    found = [
+        f"{kind} {name}"
+        for key, kind in _REFERRED.items()
+        for name in _named(kept.get(key))
+        if name.lower() not in bound
+    ]
     if found:
         raise DatasetError(
             f"a persisted view outlives the session, and its query reads the {', '.join(found)} of "

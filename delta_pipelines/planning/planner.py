@@ -53,7 +53,7 @@ from delta_pipelines.planning.storage import default_storage
 from delta_pipelines.planning.stream_plans import NOTHING_NEW, StreamPlans
 from delta_pipelines.planning.table_rules import rule_notes
 from delta_pipelines.planning.tables import Tables, gone_table
-from delta_pipelines.planning.tracing import last_write, tables_behind, trace
+from delta_pipelines.planning.tracing import last_write, tables_behind, trace, views_between
 from delta_pipelines.planning.view_definition import (
     PUBLISHED,
     check_view_columns,
@@ -352,7 +352,7 @@ class _Planner:
         if action != "none":
             labelled = view_labels(view.declaration, pipeline)
             check_size(self._spark, published_sql(flow), labelled, view.name)
-            rehearse_view(analysed.session, analysed.text, view.name)
+            rehearse_view(analysed.session, analysed.text, view.name, self._bound(flow))
         return DatasetPlan(
             name=view.name,
             identifier=view.identifier,
@@ -365,6 +365,12 @@ class _Planner:
             schema_changes=tuple(view_changes(existing, frame.schema)) if existing else (),
             column_lineage=None if action == "none" else self._lineage(analysed),
         )
+
+    def _bound(self, flow: Flow) -> set[str]:
+        """Names that Spark itself resolved to inputs, of a view's flow and the views behind it."""
+        behind = views_between(self._graph, flow.target)
+        flows = (flow, *(self._graph.flow(view.identifier) for view in behind))
+        return {name.lower() for one in flows if one.by_name for name in one.inputs}
 
     def _lineage(self, *flows: AnalysedFlow) -> ColumnLineage | None:
         queries = [(one.frame, one.markers) for one in flows]

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -285,7 +286,7 @@ def test_a_wrong_name_is_told_before_spark_starts(tmp_path, monkeypatch):
 
 def test_a_connect_session_is_refused():
     with pytest.raises(SessionError, match="Spark Connect"):
-        shop("s", {"n": 0}).maintain(object())
+        shop("s", {"n": 0}).maintain(SimpleNamespace(sql=None, catalog=None))
 
 
 @pytest.mark.parametrize(("name", "error"), [("order", UnknownDatasetError), ("v", DatasetError)])

@@ -90,5 +90,5 @@ def test_a_refresh_asks_the_catalog_for_a_table_twice(spark, schema, round_trips
         return {what: count for what, count in asked.items() if count}
 
     # Before a new table its schema is looked for too; once entered it is not looked at again.
-    assert refresh(0) == {"databaseExists": 1 + 3 * 2, "tableExists": 2 * 2, "createTable": 2}
+    assert refresh(0) == {"databaseExists": 1 + 4 * 2, "tableExists": 2 * 2, "createTable": 2}
     assert refresh(1) == {"databaseExists": 1, "getTableMetadata": 2 * 2}

@@ -2,17 +2,16 @@
 
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.analysed import expression_mark
+from delta_pipelines.delta.expression_ids import number_from_high
+from delta_pipelines.delta.plan_text import FIRST_ID
 from delta_pipelines.delta.query_plans import query_of
 
 
-def test_a_mark_is_the_least_id_that_an_expression_gets_from_now_on(spark: SparkSession) -> None:
-    ids = spark._jvm.org.apache.spark.sql.catalyst.expressions.NamedExpression
-    before = expression_mark(spark)
-    assert before <= ids.newExprId().id() < expression_mark(spark)
-    mark = expression_mark(spark)
+def test_expressions_get_high_numbers_once_for_all_sessions(spark: SparkSession) -> None:
+    number_from_high(spark)
+    number_from_high(spark.newSession())
     column = spark.sql("SELECT 1 AS n")._jdf.queryExecution().analyzed().output().head()
-    assert mark <= column.exprId().id() < expression_mark(spark)
+    assert FIRST_ID <= column.exprId().id() < 2 * FIRST_ID
 
 
 def test_a_frame_has_one_query_as_long_as_it_lives(spark: SparkSession) -> None:
