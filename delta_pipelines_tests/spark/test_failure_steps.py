@@ -254,9 +254,12 @@ def left_behind(
     """
     found = sorted(of_the_session(spark, schema) - before)
     tables = tables_of(spark, schema)
-    folders = {path.name for path in (warehouse / f"{schema}.db").iterdir()}
+    place = warehouse / f"{schema}.db"
+    folders = {path.name for path in place.iterdir()} - {"_delta_pipelines"}
     found += [f"folder {name} without a table" for name in folders - set(tables)]
-    for folder in (warehouse / "_delta_pipelines" / "leases").glob(f"*{schema}*"):
+    leases = list((place / "_delta_pipelines" / "leases").iterdir())
+    assert leases, "they are beside the tables"
+    for folder in leases:
         files = list(folder.iterdir())
         record = read_record(files[0].read_text()) if len(files) == 1 else None
         if record is None or not record.released:
