@@ -4,6 +4,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.loading import schema_exists
+from delta_pipelines.delta.registration import make_schema_folder
 from delta_pipelines.delta.signatures import unavailable
 from delta_pipelines.identifiers import Identifier
 
@@ -28,4 +29,6 @@ def ensure_schema(spark: "SparkSession", identifier: Identifier) -> None:
         else:
             is_there = schema_exists(spark, identifier)  # Spark's own question asks Hive twice
         if not is_there:
+            if not unavailable(spark, identifier):
+                make_schema_folder(spark, identifier.schema)
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {namespace}")

@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm import JavaObject, Jvm, optional
-from delta_pipelines.delta.snapshots import table_identifier
+from delta_pipelines.delta.snapshots import schema_place, table_identifier
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.identifiers import Identifier
 
@@ -72,6 +72,21 @@ def refresh(spark: SparkSession, identifier: Identifier, location: str) -> None:
         # Spark has taken every plan over the path out of the cache before it plans them anew, so
         # none answers with old rows; only the one that no longer resolves is lost.
         log.debug("%s: a cached plan no longer fits the table: %s", identifier, exc)
+
+
+def make_schema_folder(spark: SparkSession, schema: str) -> None:
+    """Make the folder of a schema that is about to be created.
+
+    Hive makes a folder that is missing. When it then finds that another process has just created
+    the schema, it deletes that folder, with the tables that are in it by now.
+
+    Args:
+        spark: A session whose JVM is in reach.
+        schema: Name of a schema in the session catalog.
+    """
+    jvm = Jvm(spark)
+    folder = jvm.root.org.apache.hadoop.fs.Path(schema_place(jvm, schema, "t")).getParent()
+    folder.getFileSystem(jvm.session.sessionState().newHadoopConf()).mkdirs(folder)
 
 
 def _entry(jvm: Jvm, name: JavaObject, location: str) -> JavaObject:
