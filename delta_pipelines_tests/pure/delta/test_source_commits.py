@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from delta_pipelines.delta.progress import Progress
 from delta_pipelines.delta.source_commits import from_text, to_text
 from delta_pipelines.delta.table import TableVersion
+from delta_pipelines.stored_values import MAX_NUMBER
 
-VERSIONS = st.builds(TableVersion, st.text(), st.integers(0), st.text())
+VERSIONS = st.builds(TableVersion, st.text(), st.integers(0, MAX_NUMBER), st.text())
 
 
 @given(st.lists(VERSIONS))
