@@ -56,15 +56,15 @@ def author_code(modules: Iterable[ModuleType] | None = None) -> AuthorCode:
         if root is not None:
             roots.add(root)
             packages.add(names[0])
-    told, changed = hashlib.sha256(), []
+    digest, changed = hashlib.sha256(), []
     for root in sorted(roots):
         for file in sorted(_files(root, packages)):
             found = file.stat()
             content = _content(file, found.st_ctime_ns, found.st_mtime_ns, found.st_size)
-            told.update(f"{file.relative_to(root)} {content}\n".encode())
+            digest.update(f"{file.relative_to(root)} {content}\n".encode())
             if max(found.st_ctime_ns, found.st_mtime_ns) > _began():
                 changed.append(file)
-    return AuthorCode(told.hexdigest()[:16], tuple(changed))
+    return AuthorCode(digest.hexdigest()[:16], tuple(changed))
 
 
 @lru_cache(maxsize=1)

@@ -122,19 +122,19 @@ class _Hashing:
             # A function that names itself.
             return f"the value {len(self._open) - self._open[key]} levels above"
         self._open[key] = len(self._open)
-        told = [node.made_by, repr(node.argument), *self._digests(node)]
+        texts = [node.made_by, repr(node.argument), *self._digests(node)]
         del self._open[key]
-        self._known[key] = hashlib.sha256("\n".join(told).encode()).hexdigest()
+        self._known[key] = hashlib.sha256("\n".join(texts).encode()).hexdigest()
         return self._known[key]
 
     def _digests(self, node: _Node) -> Iterable[str]:
         if node.made_by in _SETS:
             added = [item for name, items in node.changes if name == "ADDITEMS" for item in items]
             return sorted(map(self.digest, [*node.parts, *added]))
-        told = list(map(self.digest, _without_random_name(node)))
+        texts = list(map(self.digest, _without_random_name(node)))
         for name, items in node.changes:
-            told += [name, *map(self.digest, items)]
-        return told
+            texts += [name, *map(self.digest, items)]
+        return texts
 
 
 def _without_random_name(node: _Node) -> list[_Node]:

@@ -305,8 +305,8 @@ class _Reader:
                 self._without[why] = None
             else:
                 # Several may have one name, and which of them stands first matters.
-                told = f"{self._functions.get(name, '')} {sent}"
-                self._functions[name] = hashlib.sha256(told.encode()).hexdigest()[:16]
+                text = f"{self._functions.get(name, '')} {sent}"
+                self._functions[name] = hashlib.sha256(text.encode()).hexdigest()[:16]
         if undeclared:
             names = ", ".join(dict.fromkeys(undeclared))
             self._without[

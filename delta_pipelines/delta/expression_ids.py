@@ -1,7 +1,7 @@
 """Numbers that Spark gives to the parts of a plan, made so large that no text of a user's has them.
 
 Spark prints `id#12` for an expression, and a user's text may be `#12` as well. From 10^12 on they
-are told apart by a look at the number (`plan_text.py`).
+differ from such a text by their number (`plan_text.py`).
 """
 
 from threading import Lock

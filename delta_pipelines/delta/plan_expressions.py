@@ -91,9 +91,9 @@ def shipped(function: JavaObject) -> str | None:
     sent = function.func()
     if not sent.broadcastVars().isEmpty():
         return None
-    told = [str(function.evalType()), str(function.dataType().json())]
-    told.append(pickle_digest(bytes(sent.command().unsafeArray())))
+    texts = [str(function.evalType()), str(function.dataType().json())]
+    texts.append(pickle_digest(bytes(sent.command().unsafeArray())))
     if function.productPrefix() == "PythonUDTF":
         prepared = optional(function.pickledAnalyzeResult())
-        told.append("" if prepared is None else pickle_digest(bytes(prepared)))
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+        texts.append("" if prepared is None else pickle_digest(bytes(prepared)))
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]

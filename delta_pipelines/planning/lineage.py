@@ -44,7 +44,7 @@ def column_lineage(
             for.
 
     Returns:
-        None when it cannot be told of one of them. Where flows spell a column in different letters,
+        None when it is not known of one of them. Where flows spell a column in different letters,
         the first spelling stands for all.
     """
     spelled: dict[str, str] = {}

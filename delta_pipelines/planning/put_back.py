@@ -29,29 +29,29 @@ def put_back(
     Returns:
         One part of a sentence for each.
     """
-    told = []
+    problems = []
     for name, state in now.items():
         last = read.get(state.table_id)
         if last is None:
             continue
         if state.version < last.version:
-            told.append(
+            problems.append(
                 f"its stream input {name} was put back from a copy (it has version "
                 f"{state.version}, of which the checkpoint has read {last.version})"
             )
             continue
         entry = recorded_entry(spark, state.log_end, last.version)
         if entry is None:
-            told.append(
+            problems.append(
                 f"version {last.version} of its stream input {name}, the last one that the "
                 f"checkpoint has read, was deleted from the table's log"
             )
         elif entry.commit != last.commit:
-            told.append(
+            problems.append(
                 f"its stream input {name} was put back from a copy and written to (version "
                 f"{last.version} is another commit than the one that the checkpoint has read)"
             )
-    return told
+    return problems
 
 
 def check_target(
