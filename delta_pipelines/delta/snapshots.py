@@ -167,13 +167,14 @@ def table_place(spark: SparkSession, identifier: Identifier) -> str:
         identifier: A name in the session catalog.
     """
     jvm = Jvm(spark)
-    entry = _entry_of(jvm, identifier, is_new=False)
-    place = None if entry is None else entered_place(spark, identifier, entry)
+    catalog, path = jvm.session.sessionState().catalog(), jvm.root.org.apache.hadoop.fs.Path
+    if not catalog.databaseExists(identifier.schema):
+        return str(path(path(catalog.getDefaultDBPath(identifier.schema)), identifier.name))
+    # Unlike the question for one name, this one raises no error for a table that is missing.
+    entry = catalog_entries(spark, [identifier]).get(identifier)
+    place = entered_place(spark, identifier, entry)
     if place is not None:
         return place
-    catalog, path = jvm.session.sessionState().catalog(), jvm.root.org.apache.hadoop.fs.Path
-    if entry is None:
-        return str(path(path(catalog.getDefaultDBPath(identifier.schema)), identifier.name))
     return str(path(catalog.defaultTablePath(table_identifier(jvm, identifier))).toString())
 
 

@@ -1,5 +1,7 @@
 """The columns of inputs that a query's columns are computed from, as Spark analyses it."""
 
+from collections.abc import Iterator
+
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -29,6 +31,16 @@ def flights(spark) -> DataFrame:
 def airports(spark) -> DataFrame:
     rows = spark.sql("SELECT 'LHR' AS iata, 'London' AS city")
     return rows.alias(f"{DECLARED_PREFIX}{AIRPORTS}").alias("airports")
+
+
+@pytest.fixture
+def views(spark, flights, airports) -> Iterator[None]:
+    """The temporary views `f` and `a`; left in the session they would hide other tests' tables."""
+    flights.createOrReplaceTempView("f")
+    airports.createOrReplaceTempView("a")
+    yield
+    for name in "fa":
+        spark.catalog.dropTempView(name)
 
 
 def test_columns_as_they_are_renamed_cast_and_computed(flights) -> None:
@@ -96,9 +108,7 @@ def test_rows_made_of_a_column(flights) -> None:
     }
 
 
-def test_sql_with_common_tables_and_temporary_views(spark, flights, airports) -> None:
-    flights.createOrReplaceTempView("f")
-    airports.createOrReplaceTempView("a")
+def test_sql_with_common_tables_and_temporary_views(spark, views) -> None:
     frame = spark.sql("""
         WITH late AS (SELECT origin, delay * 2 AS twice FROM f WHERE delay > 3),
              both AS (SELECT l.origin, r.twice FROM late AS l JOIN late AS r USING (origin))
@@ -120,9 +130,7 @@ def test_tables_that_are_no_inputs_have_no_columns(spark, flights) -> None:
     }
 
 
-def test_what_cannot_be_told_is_not_told_at_all(spark, flights, airports) -> None:
-    flights.createOrReplaceTempView("f")
-    airports.createOrReplaceTempView("a")
+def test_what_cannot_be_told_is_not_told_at_all(spark, flights, airports, views) -> None:
     for frame in (
         spark.sql("SELECT origin, (SELECT max(city) FROM a) AS city FROM f"),
         flights.localCheckpoint(),
@@ -133,8 +141,6 @@ def test_what_cannot_be_told_is_not_told_at_all(spark, flights, airports) -> Non
         assert told(frame) is None
 
 
-def test_a_subquery_that_computes_no_column_does_not_matter(spark, flights, airports) -> None:
-    flights.createOrReplaceTempView("f")
-    airports.createOrReplaceTempView("a")
+def test_a_subquery_that_computes_no_column_does_not_matter(spark, views) -> None:
     frame = spark.sql("SELECT origin FROM f WHERE origin IN (SELECT iata FROM a)")
     assert told(frame) == {"origin": "0.origin"}

@@ -1,6 +1,7 @@
 """Nothing that decides rows is missed: the world changes in many ways, and datasets follow."""
 
 import os
+import sys
 
 import pytest
 
@@ -124,6 +125,7 @@ def test_settings_that_change_rows_and_code_of_the_author_are_not_missed(
         assert "Python or an installed library changed" in reason()
     (tmp_path / "helper_of_the_author.py").write_text("RATE = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
+    request.addfinalizer(lambda: sys.modules.pop("helper_of_the_author"))
     __import__("helper_of_the_author")
     assert "a Python file of yours changed" in reason()
     run_well(pipeline, spark)
