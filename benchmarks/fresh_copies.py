@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import delta_pipelines as dp
 from benchmarks.timing import Contest, alternate, cpu_seconds
-from delta_pipelines.delta.driver_jvm import jvm_pid
-from delta_pipelines.delta.sessions import active, isolated_session
-from delta_pipelines.merge.result import MergeResult
+from delta_pipelines.delta.jvm.driver_jvm import jvm_pid
+from delta_pipelines.delta.jvm.sessions import active, isolated_session
+from delta_pipelines.model.merge_result import MergeResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.timing import Contest, alternate
-from delta_pipelines.class_archive import archive_path, write_archive
-from delta_pipelines.session_config import spark_config
+from delta_pipelines.session.class_archive import archive_path, write_archive
+from delta_pipelines.session.config import spark_config
 
 VIEWS = 10
 OURS = """

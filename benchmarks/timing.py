@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from delta_pipelines.java import java_executable
+from delta_pipelines.session.java import java_executable
 
 console = Console(highlight=False, soft_wrap=True)
 _WIDTH = 160

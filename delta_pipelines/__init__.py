@@ -15,7 +15,6 @@ def customers(orders):
 sales.run(dp.get_session("./warehouse"))
 """
 
-from delta_pipelines.declarations import Batch, Changes, Stream
 from delta_pipelines.errors import (
     CyclicDependencyError,
     DatasetError,
@@ -30,13 +29,14 @@ from delta_pipelines.errors import (
     UndeclaredInputError,
     UnknownDatasetError,
 )
-from delta_pipelines.flows.results import DatasetResult, RunResult
-from delta_pipelines.identifiers import Identifier
 from delta_pipelines.merge.builder import MergeBuilder, merge_into
-from delta_pipelines.merge.result import MergeResult
+from delta_pipelines.model.declarations import Batch, Changes, Stream
+from delta_pipelines.model.expectation_result import ExpectationResult
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.merge_result import MergeResult
+from delta_pipelines.model.results import DatasetResult, RunResult
 from delta_pipelines.pipeline import Pipeline
-from delta_pipelines.quality.results import ExpectationResult
-from delta_pipelines.session import check_session, get_session
+from delta_pipelines.session.session import check_session, get_session
 
 __version__ = "0.1.0"
 

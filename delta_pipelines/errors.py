@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from delta_pipelines.flows.results import DatasetResult, RunResult
-    from delta_pipelines.quality.results import ExpectationResult
-    from delta_pipelines.source_location import SourceLocation
+    from delta_pipelines.model.expectation_result import ExpectationResult
+    from delta_pipelines.model.results import DatasetResult, RunResult
+    from delta_pipelines.model.source_location import SourceLocation
 
 
 class PipelineError(Exception):
@@ -305,7 +305,7 @@ class SessionError(PipelineError):
     """No usable Spark session: Java, Delta's settings, the catalog or its lock.
 
     Example:
-        >>> from delta_pipelines.postgres_catalog import PostgresCatalog
+        >>> from delta_pipelines.system.postgres_catalog import PostgresCatalog
         >>> PostgresCatalog.of("mysql://etl@localhost/metastore")
         Traceback (most recent call last):
         delta_pipelines.errors.SessionError: ...it does not begin with postgresql://.

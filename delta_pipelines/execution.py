@@ -7,30 +7,25 @@ from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import TYPE_CHECKING, Literal
 
-from delta_pipelines.daemon_threads import DaemonThreads
 from delta_pipelines.datasets.manager import DatasetManager
-from delta_pipelines.datasets.namespace import ensure_schema
-from delta_pipelines.delta.sessions import cancel_tag, job_tag
-from delta_pipelines.delta.spark_errors import explain_crash
-from delta_pipelines.errors import (
-    ExpectationError,
-    PipelineRunError,
-    PlanError,
-    as_pipeline_error,
-)
-from delta_pipelines.flows.context import UpdateContext
-from delta_pipelines.flows.lease import lease_on
-from delta_pipelines.flows.lease_record import LEASE_TIMEOUT
-from delta_pipelines.flows.outcome import Outcome
-from delta_pipelines.flows.results import DatasetResult, DatasetResults, RunResult
-from delta_pipelines.flows.retrying import retrying
-from delta_pipelines.flows.unchanged import leave_as_planned, leave_to_later
+from delta_pipelines.datasets.schemas import ensure_schema
+from delta_pipelines.delta.jvm.sessions import cancel_tag, job_tag
+from delta_pipelines.delta.jvm.spark_errors import explain_crash
+from delta_pipelines.errors import ExpectationError, PipelineRunError, PlanError, as_pipeline_error
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.graph.waiting import Waiting
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.graph.ready_queue import Waiting
+from delta_pipelines.model.expectation_result import ExpectationResult, added
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.outcome import Outcome
+from delta_pipelines.model.results import DatasetResult, DatasetResults, RunResult
 from delta_pipelines.planning.plan import DatasetPlan, Plan
-from delta_pipelines.planning.starting_anew import not_allowed
-from delta_pipelines.quality.results import ExpectationResult, added
+from delta_pipelines.planning.schema.remedies import not_allowed
+from delta_pipelines.system.daemon_executor import DaemonThreads
+from delta_pipelines.update.context import UpdateContext
+from delta_pipelines.update.lease import lease_on
+from delta_pipelines.update.lease_record import LEASE_TIMEOUT
+from delta_pipelines.update.leave_unchanged import leave_as_planned, leave_to_later
+from delta_pipelines.update.retries import retrying
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,11 +3,8 @@
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
 
-from delta_pipelines.declaring import DeclaresDatasets
-from delta_pipelines.errors import DeclarationError
-from delta_pipelines.graph.graph import Graph
-from delta_pipelines.graph.resolve import resolve
-from delta_pipelines.options import (
+from delta_pipelines.declare.datasets import DeclaresDatasets
+from delta_pipelines.declare.options import (
     check_count,
     check_flag,
     check_number,
@@ -16,14 +13,17 @@ from delta_pipelines.options import (
     check_session,
     check_text,
 )
+from delta_pipelines.errors import DeclarationError
+from delta_pipelines.graph.graph import Graph
+from delta_pipelines.graph.resolve import resolve
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from pyspark.sql import SparkSession
 
-    from delta_pipelines.flows.results import DatasetResult, RunResult
-    from delta_pipelines.maintenance.result import MaintenanceResult
+    from delta_pipelines.model.maintenance_result import MaintenanceResult
+    from delta_pipelines.model.results import DatasetResult, RunResult
     from delta_pipelines.planning.plan import Plan
     from delta_pipelines.planning.selection import Selectable
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from delta_pipelines_tests.variations import commit_is_odd, every_other
+from delta_pipelines_tests.support.variations import commit_is_odd, every_other
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_FOLDERS = ("spark", "dagster")
 LONGEST = (
-    "spark/flows/test_streaming.py",
+    "spark/flows/test_stream_refresh.py",
     "spark/flows/test_walks.py",
     "spark/test_failure_steps.py",
-    "spark/merge/test_injection.py",
+    "spark/merge/test_key_predicates.py",
     "spark/merge/test_own_executors.py",
     "spark/merge/test_semantics.py",
-    "spark/test_session.py",
+    "spark/session/test_session.py",
     "dagster/test_dagster_dev.py",
     "spark/processes/test_killed_steps.py",
     "spark/flows/test_changed_declarations.py",

@@ -5,11 +5,11 @@ from typing import Any
 
 import dagster as dg
 
-from delta_pipelines.dagster.checks import check_specs
-from delta_pipelines.dagster.config import op_config_schema
-from delta_pipelines.dagster.op_name import checked_op_name
-from delta_pipelines.dagster.specs import PipelineSpecs, build_specs
-from delta_pipelines.dagster.translator import DeltaPipelineTranslator
+from delta_pipelines.dagster.run_config import op_config_schema
+from delta_pipelines.dagster.specs.asset_specs import PipelineSpecs, build_specs
+from delta_pipelines.dagster.specs.check_specs import check_specs
+from delta_pipelines.dagster.specs.op_names import checked_op_name
+from delta_pipelines.dagster.specs.translator import DeltaPipelineTranslator
 from delta_pipelines.pipeline import Pipeline
 
 

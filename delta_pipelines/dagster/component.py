@@ -10,10 +10,10 @@ from typing import Any
 import dagster as dg
 
 from delta_pipelines.dagster.definitions import build_pipeline_definitions
-from delta_pipelines.dagster.resource import DeltaPipelineResource
-from delta_pipelines.dagster.spark_settings import with_named_variables
+from delta_pipelines.dagster.resource.resource import DeltaPipelineResource
+from delta_pipelines.dagster.resource.spark_config import with_named_variables
 from delta_pipelines.errors import DeclarationError
-from delta_pipelines.graph.names import suggestion
+from delta_pipelines.graph.suggestions import suggestion
 from delta_pipelines.pipeline import Pipeline
 
 

@@ -6,17 +6,17 @@ from typing import Any
 import dagster as dg
 
 from delta_pipelines.dagster.assets import assets_of
-from delta_pipelines.dagster.given_resource import check_resource, warehouse_of
-from delta_pipelines.dagster.jobs import build_jobs, build_schedules
-from delta_pipelines.dagster.maintenance import maintenance_of
-from delta_pipelines.dagster.plan_job import plan_job_of
-from delta_pipelines.dagster.resource import DeltaPipelineResource
-from delta_pipelines.dagster.source_choice import SourceChoice, chosen_sources
-from delta_pipelines.dagster.source_sensor import source_sensor_of
-from delta_pipelines.dagster.sources import observations_of
-from delta_pipelines.dagster.specs import build_specs
-from delta_pipelines.dagster.step import StepEvent
-from delta_pipelines.dagster.translator import DeltaPipelineTranslator
+from delta_pipelines.dagster.jobs.maintenance_job import maintenance_of
+from delta_pipelines.dagster.jobs.plan_job import plan_job_of
+from delta_pipelines.dagster.jobs.refresh_jobs import build_jobs, build_schedules
+from delta_pipelines.dagster.resource.resource import DeltaPipelineResource
+from delta_pipelines.dagster.resource.validation import check_resource, warehouse_of
+from delta_pipelines.dagster.run.step import StepEvent
+from delta_pipelines.dagster.sources.observations import observations_of
+from delta_pipelines.dagster.sources.selection import SourceChoice, chosen_sources
+from delta_pipelines.dagster.sources.sensor import source_sensor_of
+from delta_pipelines.dagster.specs.asset_specs import build_specs
+from delta_pipelines.dagster.specs.translator import DeltaPipelineTranslator
 from delta_pipelines.pipeline import Pipeline
 
 

@@ -10,46 +10,46 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from delta_pipelines.datasets.namespace import ensure_schema
-from delta_pipelines.datasets.publishing import publish
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.sessions import (
+from delta_pipelines.datasets.schemas import ensure_schema
+from delta_pipelines.datasets.view_publishing import publish
+from delta_pipelines.delta.catalog.views import load_view, settings_kept
+from delta_pipelines.delta.jvm.sessions import (
     active,
     current_namespace,
     drop_temporary_views,
     isolated_session,
     settings,
 )
-from delta_pipelines.delta.spark_errors import explained
-from delta_pipelines.delta.table import TableState
-from delta_pipelines.delta.transaction import Transaction, begin
-from delta_pipelines.delta.view import load_view, settings_kept
+from delta_pipelines.delta.jvm.spark_errors import explained
+from delta_pipelines.delta.write.transaction import Transaction, begin
 from delta_pipelines.errors import DatasetError, PipelineError
-from delta_pipelines.flows.context import UpdateContext
-from delta_pipelines.flows.facts import table_facts
-from delta_pipelines.flows.outcome import Outcome
-from delta_pipelines.flows.results import TableFacts
-from delta_pipelines.flows.stream_writes import write_batch
-from delta_pipelines.flows.streaming import StreamRun
-from delta_pipelines.flows.unchanged import leave_as_planned, leave_unchanged
+from delta_pipelines.flows.micro_batches import write_batch
+from delta_pipelines.flows.stream_refresh import StreamRun
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.named import NamedSequence
+from delta_pipelines.model.expectation_result import told
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.named_sequence import NamedSequence
+from delta_pipelines.model.outcome import Outcome
+from delta_pipelines.model.results import TableFacts
+from delta_pipelines.model.run_steps import Step, reached
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.decision import TableDecision, decide
-from delta_pipelines.planning.ownership import owner
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
-from delta_pipelines.planning.view_definition import (
+from delta_pipelines.planning.schema.ownership import owner
+from delta_pipelines.planning.schema.view_definition import (
     PUBLISHED,
     check_view_owner,
     published_sql,
     view_properties,
     why_published,
 )
-from delta_pipelines.quality.results import told
-from delta_pipelines.quality.watch import Watch
-from delta_pipelines.steps import Step, reached
+from delta_pipelines.update.context import UpdateContext
+from delta_pipelines.update.expectation_counts import Watch
+from delta_pipelines.update.leave_unchanged import leave_as_planned, leave_unchanged
+from delta_pipelines.update.table_facts import table_facts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.identifiers import Identifier
 
 
 def literal(text: str) -> str:

@@ -1,0 +1,1 @@
+"""Batch upserts and streaming refreshes."""

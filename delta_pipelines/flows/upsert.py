@@ -15,41 +15,36 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from delta_pipelines.balanced import balanced
-from delta_pipelines.column_types import nullable
-from delta_pipelines.declarations import Expectation
-from delta_pipelines.delta.checkpoint import checkpointed, plan_without_constraints
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.loading import read_pinned
-from delta_pipelines.delta.partition_values import checked_partitions
-from delta_pipelines.delta.rows import conform
-from delta_pipelines.delta.sessions import is_on
-from delta_pipelines.delta.setting_names import AUTO_MERGE
-from delta_pipelines.delta.table import Commit
-from delta_pipelines.delta.transaction import Transaction
+from delta_pipelines.delta.jvm.sessions import is_on
+from delta_pipelines.delta.log.loading import read_pinned
+from delta_pipelines.delta.query.local_checkpoint import checkpointed, plan_without_constraints
+from delta_pipelines.delta.write.partition_values import checked_partitions
+from delta_pipelines.delta.write.row_casts import conform
+from delta_pipelines.delta.write.transaction import Transaction
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.flows.context import UpdateContext
-from delta_pipelines.flows.facts import counted_facts
-from delta_pipelines.flows.outcome import Outcome
 from delta_pipelines.graph.graph import Flow, Table
-from delta_pipelines.identifiers import quoted
 from delta_pipelines.merge.builder import MergeBuilder, merge_into
-from delta_pipelines.merge.clauses import (
-    Clause,
-    MatchedDelete,
-    MatchedUpdate,
-    NotMatchedInsert,
-)
-from delta_pipelines.merge.equality import compare_rows
-from delta_pipelines.merge.keys import key_problems, newest_per_key
-from delta_pipelines.merge.native import ChangedRows
+from delta_pipelines.merge.clauses import Clause, MatchedDelete, MatchedUpdate, NotMatchedInsert
+from delta_pipelines.merge.key_checks import key_problems, newest_per_key
+from delta_pipelines.merge.native_executor import ChangedRows
+from delta_pipelines.merge.row_equality import compare_rows
+from delta_pipelines.model.balanced_fold import balanced
+from delta_pipelines.model.column_types import nullable
+from delta_pipelines.model.declarations import Expectation
+from delta_pipelines.model.expectation_result import told
+from delta_pipelines.model.identifiers import quoted
+from delta_pipelines.model.outcome import Outcome
+from delta_pipelines.model.setting_names import AUTO_MERGE
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.table_state import Commit
 from delta_pipelines.planning.decision import TableDecision
-from delta_pipelines.planning.judged_rows import judged
-from delta_pipelines.planning.kept_schema import needs_rewrite
-from delta_pipelines.planning.sequence import newer, not_older, qualified
-from delta_pipelines.planning.tracing import found_in_place
-from delta_pipelines.quality.results import told
-from delta_pipelines.quality.watch import Watch
+from delta_pipelines.planning.query.judged_rows import judged
+from delta_pipelines.planning.query.sequence import newer, not_older, qualified
+from delta_pipelines.planning.schema.schema_evolution import needs_rewrite
+from delta_pipelines.planning.skipping.dependency_trace import found_in_place
+from delta_pipelines.update.context import UpdateContext
+from delta_pipelines.update.expectation_counts import Watch
+from delta_pipelines.update.table_facts import counted_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

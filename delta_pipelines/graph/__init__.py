@@ -1,0 +1,1 @@
+"""Declarations are resolved to a graph and checked; no session."""

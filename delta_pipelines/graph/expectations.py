@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from delta_pipelines.declarations import Declaration, Expectation
 from delta_pipelines.errors import Problem
 from delta_pipelines.graph.graph import Flow
 from delta_pipelines.graph.row_expressions import row_expression_problem
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.declarations import Declaration, Expectation
+from delta_pipelines.model.identifiers import Identifier
 
 KINDS = ("materialized_view", "streaming_table", "append_flow", "upsert")
 """Kinds whose rows are written, so that they can be counted on the way."""
@@ -19,7 +19,7 @@ def expectation_problems(declaration: Declaration) -> list[str]:
         declaration: A dataset or an append flow.
 
     Example:
-        >>> from delta_pipelines.declarations import Expectation
+        >>> from delta_pipelines.model.declarations import Expectation
         >>> odd = Expectation("odd", "n %", "warn")
         >>> expectation_problems(Declaration("t", "upsert", expectations=(odd,)))
         ["expectation 'odd': 'n %' is not a SQL expression."]

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from delta_pipelines.declarations import Changes, Declaration, Stream
 from delta_pipelines.errors import UnknownDatasetError
-from delta_pipelines.graph.names import suggestion
-from delta_pipelines.graph.properties import protecting
-from delta_pipelines.identifiers import Identifier, quoted
-from delta_pipelines.named import NamedSequence
+from delta_pipelines.graph.suggestions import suggestion
+from delta_pipelines.graph.table_properties import protecting
+from delta_pipelines.model.declarations import Changes, Declaration, Stream
+from delta_pipelines.model.identifiers import Identifier, quoted
+from delta_pipelines.model.named_sequence import NamedSequence
 
 
 @dataclass(frozen=True)

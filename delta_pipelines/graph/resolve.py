@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from delta_pipelines.declarations import Changes, Declaration, Input, Stream
 from delta_pipelines.errors import (
     CyclicDependencyError,
     DeclarationError,
@@ -13,14 +12,15 @@ from delta_pipelines.errors import (
 )
 from delta_pipelines.graph.expectations import shared_problems
 from delta_pipelines.graph.graph import Dataset, Flow, Graph, Source, SqlReference, Table, View
-from delta_pipelines.graph.names import suggestion
-from delta_pipelines.graph.order import cycles, topological_order
 from delta_pipelines.graph.sql_inputs import TableName
 from delta_pipelines.graph.sql_reading import SqlReading, read_sql, use_problem
-from delta_pipelines.graph.streams import stream_problems, stream_warnings
-from delta_pipelines.graph.validate import declaration_problems, graph_problems, graph_warnings
-from delta_pipelines.identifiers import Identifier, name_problem, parse_identifier
-from delta_pipelines.named import NamedSequence
+from delta_pipelines.graph.stream_rules import stream_problems, stream_warnings
+from delta_pipelines.graph.suggestions import suggestion
+from delta_pipelines.graph.topological_order import cycles, topological_order
+from delta_pipelines.graph.validation import declaration_problems, graph_problems, graph_warnings
+from delta_pipelines.model.declarations import Changes, Declaration, Input, Stream
+from delta_pipelines.model.identifiers import Identifier, name_problem, parse_identifier
+from delta_pipelines.model.named_sequence import NamedSequence
 
 if TYPE_CHECKING:
     from delta_pipelines.pipeline import Pipeline

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from delta_pipelines.identifiers import quoted
+from delta_pipelines.model.identifiers import quoted
 
 if TYPE_CHECKING:
     from sqlglot import exp

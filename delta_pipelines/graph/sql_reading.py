@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from delta_pipelines.declarations import Input
-from delta_pipelines.graph.names import suggestion
 from delta_pipelines.graph.sql_inputs import (
     NotUnderstood,
     SqlProblem,
@@ -12,6 +10,8 @@ from delta_pipelines.graph.sql_inputs import (
     mentions,
     table_names,
 )
+from delta_pipelines.graph.suggestions import suggestion
+from delta_pipelines.model.declarations import Input
 
 
 @dataclass(frozen=True)

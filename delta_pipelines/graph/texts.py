@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from delta_pipelines.declarations import Declaration
+from delta_pipelines.model.declarations import Declaration
 
 _IMPOSSIBLE = re.compile("[\x00\ud800-\udfff]")
 

@@ -1,5 +1,5 @@
 """Keeping tables healthy: compaction, purging of deleted rows, removal of old files."""
 
-from delta_pipelines.maintenance.result import MaintenanceResult, TableMaintenance
+from delta_pipelines.model.maintenance_result import MaintenanceResult, TableMaintenance
 
 __all__ = ["MaintenanceResult", "TableMaintenance"]

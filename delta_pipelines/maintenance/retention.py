@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from delta_pipelines.planning.ownership import owned_keys
+from delta_pipelines.planning.schema.ownership import owned_keys
 
 RETENTION = "delta.deletedFileRetentionDuration"
 

@@ -4,12 +4,12 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.jvm import is_classic
+from delta_pipelines.delta.jvm.bridge import is_classic
 from delta_pipelines.errors import SessionError
-from delta_pipelines.flows.lease_record import LEASE_TIMEOUT
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.maintenance.result import MaintenanceResult, TableMaintenance
 from delta_pipelines.maintenance.turn import TableTurn
+from delta_pipelines.model.maintenance_result import MaintenanceResult, TableMaintenance
+from delta_pipelines.update.lease_record import LEASE_TIMEOUT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

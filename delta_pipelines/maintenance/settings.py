@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from delta_pipelines.graph.properties import OPTIMIZE, PURGE, VACUUM, flag
+from delta_pipelines.graph.table_properties import OPTIMIZE, PURGE, VACUUM, flag
 
 
 @dataclass(frozen=True)

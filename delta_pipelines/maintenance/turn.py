@@ -5,22 +5,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.delta.upkeep import TableUpkeep
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.delta.maintenance import TableUpkeep
 from delta_pipelines.errors import DatasetError, as_pipeline_error
-from delta_pipelines.flows.lease import lease_on
-from delta_pipelines.flows.retrying import retrying
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.maintenance.result import TableMaintenance
 from delta_pipelines.maintenance.retention import retention_note
 from delta_pipelines.maintenance.settings import MaintenanceSettings
-from delta_pipelines.planning.ownership import owner, set_in_place
+from delta_pipelines.model.maintenance_result import TableMaintenance
+from delta_pipelines.planning.schema.ownership import owner, set_in_place
+from delta_pipelines.update.lease import lease_on
+from delta_pipelines.update.retries import retrying
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from delta_pipelines.delta.table import TableState
-    from delta_pipelines.flows.lease import Lease
+    from delta_pipelines.model.table_state import TableState
+    from delta_pipelines.update.lease import Lease
 
 PARTS = ("optimize", "purge", "vacuum")
 """Fields of `MaintenanceSettings`, methods of `TableUpkeep`, in their order: with a retention of

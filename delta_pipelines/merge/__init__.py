@@ -2,13 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.source_facts import SourceFacts
+from delta_pipelines.delta.merge.source_facts_value import SourceFacts
 from delta_pipelines.merge.builder import MergeBuilder, merge_into
-from delta_pipelines.merge.result import MergeResult
-from delta_pipelines.merge.source import MaterializeSourceReason, should_materialize_source
+from delta_pipelines.merge.materialize_decision import (
+    MaterializeSourceReason,
+    should_materialize_source,
+)
+from delta_pipelines.model.merge_result import MergeResult
 
 if TYPE_CHECKING:
-    from delta_pipelines.merge.prepared import MergeSource
+    from delta_pipelines.merge.source import MergeSource
 
 __all__ = [
     "MaterializeSourceReason",
@@ -24,7 +27,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     # It needs PySpark, which takes seconds to load and is not needed to declare a pipeline.
     if name == "MergeSource":
-        from delta_pipelines.merge.prepared import MergeSource
+        from delta_pipelines.merge.source import MergeSource
 
         return MergeSource
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

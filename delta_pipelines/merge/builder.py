@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge.choice import check_executor
 from delta_pipelines.merge.clauses import (
     Assignments,
     Clause,
@@ -16,8 +15,9 @@ from delta_pipelines.merge.clauses import (
     NotMatchedBySourceUpdate,
     NotMatchedInsert,
 )
-from delta_pipelines.merge.result import MergeResult
+from delta_pipelines.merge.executor_choice import check_executor
 from delta_pipelines.merge.spec import MergeSpec
+from delta_pipelines.model.merge_result import MergeResult
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,24 +11,23 @@ from pyspark.sql import DataFrame, SparkSession
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
-from delta_pipelines.delta.checkpoint import plan_without_constraints
-from delta_pipelines.delta.jvm import is_classic
-from delta_pipelines.delta.marks import remembers
-from delta_pipelines.delta.merge_commit import (
+from delta_pipelines.delta.jvm.bridge import is_classic
+from delta_pipelines.delta.jvm.sessions import active, is_on, isolated_session, setting
+from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.log.txn_versions import remembers
+from delta_pipelines.delta.merge.commit_lookup import (
     MergeCommit,
     find_merge_commit,
     latest_version,
     merge_user_metadata,
 )
-from delta_pipelines.delta.merge_members import missing_members
-from delta_pipelines.delta.merge_obstacles import obstacles as merge_obstacles
-from delta_pipelines.delta.merge_plan import MergePlan
-from delta_pipelines.delta.merge_resolution import resolve_merge
-from delta_pipelines.delta.sessions import active, is_on, isolated_session, setting
-from delta_pipelines.delta.setting_names import AUTO_MERGE, TXN_NUMBER, USER_METADATA
-from delta_pipelines.delta.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.merge.obstacles import obstacles as merge_obstacles
+from delta_pipelines.delta.merge.required_members import missing_members
+from delta_pipelines.delta.merge.resolution import resolve_merge
+from delta_pipelines.delta.merge.resolved_merge import MergePlan
+from delta_pipelines.delta.query.local_checkpoint import plan_without_constraints
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge.choice import INSERTS_EVERYWHERE, ExecutorChoice, choose_executor
+from delta_pipelines.merge.classic_executor import OwnMerge
 from delta_pipelines.merge.clauses import (
     ClauseKind,
     MatchedUpdate,
@@ -36,14 +35,21 @@ from delta_pipelines.merge.clauses import (
     clauses_of,
     is_insert_only,
 )
-from delta_pipelines.merge.equality import incomparable_columns
+from delta_pipelines.merge.conflict_queue import turn
+from delta_pipelines.merge.executor_choice import (
+    INSERTS_EVERYWHERE,
+    ExecutorChoice,
+    choose_executor,
+)
 from delta_pipelines.merge.failures import (
     AmbiguousMatchError,
     is_ambiguous,
     merge_failure,
     was_overtaken,
 )
-from delta_pipelines.merge.injection import (
+from delta_pipelines.merge.idempotent_write import forget_number, numbered_write
+from delta_pipelines.merge.insert_only_executor import InsertOnlyMerge
+from delta_pipelines.merge.key_predicates import (
     Injection,
     KnownKeys,
     can_prune,
@@ -52,18 +58,16 @@ from delta_pipelines.merge.injection import (
     known_keys,
     leaves_out_files,
 )
-from delta_pipelines.merge.insert_only import InsertOnlyMerge
-from delta_pipelines.merge.native import ChangedRows, described, run_native, run_resolved
-from delta_pipelines.merge.numbering import forget_number, numbered_write
-from delta_pipelines.merge.own import OwnMerge
-from delta_pipelines.merge.prepared import INSERT_ONLY, MODE, MergeSource
-from delta_pipelines.merge.result import MergeResult, merge_metrics
-from delta_pipelines.merge.source import MaterializeSourceReason
+from delta_pipelines.merge.materialize_decision import MaterializeSourceReason
+from delta_pipelines.merge.native_executor import ChangedRows, described, run_native, run_resolved
+from delta_pipelines.merge.row_equality import incomparable_columns
+from delta_pipelines.merge.skip_unchanged import ambiguous_keys, skip_unchanged
+from delta_pipelines.merge.source import INSERT_ONLY, MODE, MergeSource
 from delta_pipelines.merge.spec import MergeSpec
-from delta_pipelines.merge.target import open_target
-from delta_pipelines.merge.turns import turn
-from delta_pipelines.merge.unchanged import ambiguous_keys, skip_unchanged
-from delta_pipelines.steps import Step, reached
+from delta_pipelines.merge.target_table import open_target
+from delta_pipelines.model.merge_result import MergeResult, merge_metrics
+from delta_pipelines.model.run_steps import Step, reached
+from delta_pipelines.model.setting_names import AUTO_MERGE, TXN_NUMBER, USER_METADATA
 
 logger = logging.getLogger(__name__)
 

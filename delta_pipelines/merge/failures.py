@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from py4j.protocol import Py4JJavaError
 
-from delta_pipelines.delta.spark_errors import (
+from delta_pipelines.delta.jvm.spark_errors import (
     PASSING_CONFLICTS,
     SPARK_FAILURES,
     conflict_class,

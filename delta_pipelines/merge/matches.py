@@ -9,12 +9,12 @@ from functools import cached_property
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.bitmaps import Places, bitmap_of
-from delta_pipelines.delta.fixed_rows import FixedRows, RowsFailure, rows_failure
-from delta_pipelines.delta.jvm import Jvm
-from delta_pipelines.delta.merge_parts import PlannedClause
-from delta_pipelines.delta.own_columns import DO, FILE, KIND, PAIR, ROW
-from delta_pipelines.delta.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.jvm.bridge import Jvm
+from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.merge.clause_plan import PlannedClause
+from delta_pipelines.delta.merge.internal_columns import DO, FILE, KIND, PAIR, ROW
+from delta_pipelines.delta.merge.materialized_rows import FixedRows, RowsFailure, rows_failure
+from delta_pipelines.delta.merge.roaring_bitmaps import Places, bitmap_of
 from delta_pipelines.merge.failures import ambiguous_matches, matches_lost
 
 FEED = "_change_type"

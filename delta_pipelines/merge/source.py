@@ -1,81 +1,343 @@
-"""When a merge must fix its source's rows before reading them more than once: pure.
+"""`MergeSource`: the source of one merge, fixed if need be, and fixed again when it gets lost."""
 
-A merge reads its source twice. If the two reads can differ (a file that is replaced, `rand()`, a
-limit without an order), rows are lost or doubled, so such a source is materialised first. The
-decision and its reasons are Delta's own (`MergeIntoMaterializeSource`, Delta 4.4.0).
-`merge.prepared` carries it out.
-"""
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
-from enum import Enum
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from delta_pipelines.delta.source_facts import SourceFacts
+from delta_pipelines.delta.jvm.sessions import is_on, whole_number
+from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.merge.internal_columns import SOURCE_ROW
+from delta_pipelines.delta.merge.materialized_rows import (
+    FixedRows,
+    RowsFailure,
+    checkpoint_rows,
+    columns_at,
+    is_cheap,
+    is_large,
+    plan_text,
+    rows_failure,
+    rows_on_driver,
+    with_hints_of,
+)
+from delta_pipelines.delta.merge.pinned_query import pinned
+from delta_pipelines.delta.merge.row_numbers import numbered
+from delta_pipelines.delta.merge.source_facts import gather_source_facts
+from delta_pipelines.delta.merge.source_facts_value import SourceFacts
+from delta_pipelines.errors import MergeError
+from delta_pipelines.merge.materialize_decision import (
+    MaterializeSourceReason,
+    should_materialize_source,
+)
+
+log = logging.getLogger(__name__)
+
+MODE = "spark.databricks.delta.merge.materializeSource"
+MAX_ATTEMPTS = f"{MODE}.maxAttempts"
+LEVELS = (
+    (f"{MODE}.rddStorageLevel", "DISK_ONLY"),
+    (f"{MODE}.rddStorageLevelFirstRetry", "DISK_ONLY_2"),
+    (f"{MODE}.rddStorageLevelRetry", "DISK_ONLY_3"),
+)
+"""Delta's settings for the storage level of the first, the second and every further attempt."""
+INSERT_ONLY = "spark.databricks.delta.merge.optimizeInsertOnlyMerge.enabled"
+DRIVER_ROWS = "spark.delta_pipelines.merge.driverRows"
+DRIVER_BYTES = "spark.delta_pipelines.merge.driverBytes"
+_FEW_ROWS, _FEW_BYTES, _ATTEMPTS = 10_000, 16 * 1024 * 1024, 4
+_LOST = "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY"
+
+T = TypeVar("T")
 
 
-class MaterializeSourceReason(str, Enum):
-    """Why a source was or was not materialised; the values are Delta's own strings."""
-
-    NOT_MATERIALIZED_NONE = "notMaterializedNone"
-    NOT_MATERIALIZED_AUTO = "notMaterializedAuto"
-    NOT_MATERIALIZED_AUTO_INSERT_ONLY = "notMaterializedAutoInsertOnly"
-    NON_DETERMINISTIC_SOURCE_NON_DELTA = "materializeNonDeterministicSourceNonDelta"
-    NON_DETERMINISTIC_SOURCE_OPERATORS = "materializeNonDeterministicSourceOperators"
-    NON_DETERMINISTIC_SOURCE_WITH_DETERMINISTIC_UDF = (
-        "materializeNonDeterministicSourceWithDeterministicUdf"
-    )
-    IGNORE_UNREADABLE_FILES_CONFIGS_ARE_SET = "materializeIgnoreUnreadableFilesConfigsAreSet"
-    SOURCE_CACHED = "materializeCachedSource"
-    MATERIALIZE_ALL = "materializeAll"
-    INVALID_CONFIG = "invalidConfigurationFailsafe"
-    UNKNOWN = "unknown"
-    """The source's plan could not be examined."""
+class SourceNotPreparedError(MergeError, RuntimeError):
+    """The source was asked for before it was prepared, or after its merge had ended."""
 
 
-def should_materialize_source(
-    mode: str, facts: SourceFacts, insert_only: bool
-) -> tuple[bool, MaterializeSourceReason]:
-    """Decide whether a merge fixes its source's rows before reading them.
+@dataclass(frozen=True)
+class SourceFailure:
+    """A failure of a materialised source, kept for the result and the log.
 
     Args:
-        mode: `spark.databricks.delta.merge.materializeSource`, in any case: `auto`, `all` or
-            `none`; anything else materialises, to be safe.
-        facts: What is known about the source.
-        insert_only: The merge has insert clauses only, and
-            `spark.databricks.delta.merge.optimizeInsertOnlyMerge.enabled` is on: the source is
-            then read once.
+        kind: Lost block or no space.
+        attempt: The attempt that failed, from 1.
+        storage_level: The level at which it was kept.
+    """
 
-    Returns:
-        Whether to materialise, and why.
+    kind: RowsFailure
+    attempt: int
+    storage_level: str
+
+
+class MergeSource:
+    """The source of one merge.
+
+    Few rows are brought to the driver, where nothing can lose them; more are kept in a local
+    checkpoint, and when a block of exactly that one gets lost, the whole merge runs again with more
+    copies of each block. Whatever happens, the checkpoint is freed when the merge has ended.
+
+    Args:
+        spark: The merge's session; its settings say what is materialised, how, and how often.
+        target: Name for messages.
+
+    Source of the rules: Delta 4.4.0, `MergeIntoMaterializeSource`; rows on the driver are ours
+    (`spark.delta_pipelines.merge.driverRows`, 10,000, and `.driverBytes`, 16 MiB; 0 for never).
 
     Example:
-        >>> should_materialize_source("auto", SourceFacts(only_delta_scans=False), False)[1].value
-        'materializeNonDeterministicSourceNonDelta'
+        >>> source = MergeSource(spark, "air.airports")
+        >>> def merge():
+        ...     source.prepare_source_df_and_return_materialize_reason(rows, insert_only=False)
+        ...     return source.get_source_df().count()
+        >>> source.run_with_materialized_source_lost_retries(merge)
+        3
     """
-    reason = MaterializeSourceReason
-    match mode.lower():
-        case "all":
-            return True, reason.MATERIALIZE_ALL
-        case "none":
-            return False, reason.NOT_MATERIALIZED_NONE
-        case "auto":
-            return _decide_automatically(facts, insert_only)
-        case _:
-            return True, reason.INVALID_CONFIG
+
+    def __init__(self, spark: SparkSession, target: str = "") -> None:
+        self.attempt = 0
+        """The current attempt, from 1; 0 when no retries were asked for."""
+        self.failures: list[SourceFailure] = []
+        self._spark = spark
+        self._target = target
+        self._frame: DataFrame | None = None
+        self._fixed: FixedRows | None = None
+        self._level: str | None = None
+        """The level of a checkpoint that is made now or is there."""
+        self._prepared_for: tuple[frozenset[int] | None, bool] = (frozenset(), False)
+        """Which columns were asked for, and whether the rows were to be fixed and numbered."""
+
+    def serves(self, referenced_columns: Sequence[int] | None, *, always: bool) -> bool:
+        """True when it is prepared so that a merge which asks for this can use it.
+
+        Args:
+            referenced_columns: As for preparing.
+            always: As for preparing.
+        """
+        if self._frame is None:
+            return False
+        columns, fixed = self._prepared_for
+        if fixed != always:  # a numbered source has a column more
+            return False
+        if columns is None or self._fixed is None:
+            return True
+        return referenced_columns is not None and columns.issuperset(referenced_columns)
+
+    @property
+    def fixed(self) -> FixedRows | None:
+        """The fixed rows; None when the source is read as it is, or is not prepared."""
+        return self._fixed
+
+    def prepare_source_df_and_return_materialize_reason(
+        self,
+        source: DataFrame,
+        referenced_columns: Sequence[int | str] | None = None,
+        insert_only: bool = False,
+        *,
+        in_transaction: bool = False,
+        always: bool = False,
+        hold: bool = False,
+    ) -> MaterializeSourceReason:
+        """Decide whether the source has to be fixed, and do so.
+
+        Args:
+            source: The rows to merge, with their alias.
+            referenced_columns: Positions or names of the columns that the merge reads; None for
+                all.
+            insert_only: The merge has insert clauses only.
+            in_transaction: The source has to be read inside the merge's transaction, so that only
+                Delta itself may fix it.
+            always: Fix it whatever the decision, and number its rows (`SOURCE_ROW`): an executor
+                that is not Delta's reads it more than once outside of Delta's transaction.
+            hold: One that need not be fixed and reads Delta tables alone is held to their versions,
+                so that what is found out about its rows holds when it is merged.
+
+        Returns:
+            Why it was or was not materialised.
+        """
+        facts = self._facts(source)
+        materialize, reason = self._decide(facts, insert_only)
+        if in_transaction or not (materialize or always):
+            held = self._pinned(source, facts) if hold and not in_transaction else None
+            self._fixed = None if held is None else FixedRows(held)
+            self._frame = source if held is None else held
+            self._prepared_for = (None, False)
+            return reason
+        positions = None if referenced_columns is None else _positions(source, referenced_columns)
+        self._prepared_for = (None if positions is None else frozenset(positions), always)
+        query = source if positions is None else columns_at(self._spark, source, positions)
+        stays = self._fix(query, stable=not materialize and self._is_stable(facts), number=always)
+        assert self._fixed is not None
+        self._frame = with_hints_of(self._spark, source, self._fixed)
+        if log.isEnabledFor(logging.DEBUG):  # the text takes a planning of its own
+            told = "Held" if stays else "Materialized"
+            log.debug("%s MERGE source plan:\n%s", told, plan_text(self._frame))
+        return reason
+
+    def get_source_df(self) -> DataFrame:
+        """The prepared source.
+
+        Raises:
+            SourceNotPreparedError: It was not prepared, or its merge has ended.
+        """
+        if self._frame is None:
+            raise SourceNotPreparedError(
+                "sourceDF was not initialized! Call prepareSourceDFAndReturnMaterializeReason "
+                "before.",
+                dataset=self._target or None,
+            )
+        return self._frame
+
+    def run_with_materialized_source_lost_retries(self, run: Callable[[], T]) -> T:
+        """Run a merge, again from its beginning while blocks of its source get lost.
+
+        Args:
+            run: Prepares the source and merges it.
+
+        Raises:
+            MergeError: Blocks were lost in every attempt; Delta's error class is in its message.
+        """
+        attempts = whole_number(self._spark, MAX_ATTEMPTS, _ATTEMPTS)
+        self.attempt = 1
+        while True:
+            try:
+                return run()
+            except SPARK_FAILURES as exc:
+                if self._noted(exc) is not RowsFailure.LOST_BLOCK:
+                    raise
+                if self.attempt >= attempts:
+                    raise MergeError(
+                        f"[{_LOST}] the materialized source lost blocks in each of {self.attempt} "
+                        "attempts, because executors ended; nothing was written. Keep them alive, "
+                        f"or allow more copies of a block with {LEVELS[2][0]}.",
+                        dataset=self._target or None,
+                        transient=True,
+                    ) from exc
+                log.info(
+                    "Retrying MERGE with materialized source. Attempt %d failed.", self.attempt
+                )
+                self.attempt += 1
+            finally:
+                self.release()
+
+    def release(self) -> None:
+        """Free what was kept; the source has to be prepared again."""
+        fixed, self._fixed, self._frame, self._level = self._fixed, None, None, None
+        if fixed is None:
+            return
+        try:
+            fixed.free()
+        except SPARK_FAILURES:
+            log.debug("The checkpoint of a merge's source was not freed", exc_info=True)
+
+    def _noted(self, exc: BaseException) -> RowsFailure:
+        """Recognise and record a failure of the source."""
+        kind = RowsFailure.OTHER if self._level is None else rows_failure(exc, self._fixed)
+        if kind is not RowsFailure.OTHER and self._level is not None:
+            self.failures.append(SourceFailure(kind, self.attempt, self._level))
+        if kind is RowsFailure.LOST_BLOCK:
+            log.warning(
+                "Materialized MERGE source RDD block lost. MERGE needs to be restarted. "
+                "This was attempt number %d.",
+                self.attempt,
+            )
+        elif kind is RowsFailure.OUT_OF_DISK:
+            log.error(
+                "No space left on a disk while the MERGE source was materialized at level %s, in "
+                "attempt %d.",
+                self._level,
+                self.attempt,
+            )
+        return kind
+
+    def _facts(self, source: DataFrame) -> SourceFacts | None:
+        try:
+            return gather_source_facts(self._spark, source)
+        except SPARK_FAILURES:
+            log.debug("The plan of the source cannot be examined", exc_info=True)
+            return None
+
+    def _decide(
+        self, facts: SourceFacts | None, insert_only: bool
+    ) -> tuple[bool, MaterializeSourceReason]:
+        if facts is None:
+            return True, MaterializeSourceReason.UNKNOWN
+        mode = str(self._spark.conf.get(MODE, "auto"))
+        optimized = is_on(self._spark, INSERT_ONLY, "true")
+        return should_materialize_source(mode, facts, insert_only and optimized)
+
+    def _pinned(self, source: DataFrame, facts: SourceFacts | None) -> DataFrame | None:
+        """A source that reads Delta tables alone, held to their versions; None for others."""
+        return pinned(self._spark, source) if self._is_stable(facts) else None
+
+    def _is_stable(self, facts: SourceFacts | None) -> bool:
+        """True for a source that is the same whenever it runs on the same versions of its tables.
+
+        That it need not be fixed because a merge reads it once, or because the user forbade it,
+        says nothing about what it is.
+        """
+        return facts is not None and not should_materialize_source("auto", facts, False)[0]
+
+    def _storage_level(self) -> str:
+        key, default = LEVELS[min(max(self.attempt, 1), len(LEVELS)) - 1]
+        return str(self._spark.conf.get(key, default))
+
+    def _fix(self, query: DataFrame, *, stable: bool, number: bool) -> bool:
+        """Fix the rows where that costs least: on the driver, in their files, else as a copy.
+
+        Returns:
+            True when they stay in their files.
+        """
+        large = stable and is_large(query)
+        held = self._numbered(query) if large else None
+        rows = query.withColumn(SOURCE_ROW, F.monotonically_increasing_id()) if number else query
+        known = held.count if held is not None else None
+        copied = self._on_driver(rows, known)
+        if copied is None and stable and not large:
+            held = self._numbered(query)
+        if copied is None and held is not None:
+            self._fixed = held
+            return True
+        log.debug("Materializing MERGE with pruned columns [%s].", ", ".join(query.columns))
+        self._fixed = copied
+        if copied is None:
+            self._level = self._storage_level()
+            self._fixed = self._checkpointed(rows, self._level)
+        return False
+
+    def _numbered(self, query: DataFrame) -> FixedRows | None:
+        try:
+            return numbered(self._spark, query, SOURCE_ROW)
+        except SPARK_FAILURES:
+            log.debug("The source cannot be held to its files", exc_info=True)
+            return None
+
+    def _on_driver(self, query: DataFrame, count: int | None) -> FixedRows | None:
+        """The rows on the driver; None when they are too many, as their `count` may tell before."""
+        rows = whole_number(self._spark, DRIVER_ROWS, _FEW_ROWS)
+        size = whole_number(self._spark, DRIVER_BYTES, _FEW_BYTES)
+        if rows <= 0 or not is_cheap(query) or (count is not None and count > rows):
+            return None
+        return rows_on_driver(self._spark, query, max_rows=rows, max_bytes=size)
+
+    def _checkpointed(self, query: DataFrame, level: str) -> FixedRows:
+        fixed = checkpoint_rows(self._spark, query, level)
+        self._fixed = fixed  # from here on it is freed, whatever happens
+        return fixed
 
 
-def _decide_automatically(
-    facts: SourceFacts, insert_only: bool
-) -> tuple[bool, MaterializeSourceReason]:
-    reason = MaterializeSourceReason
-    if insert_only:
-        return False, reason.NOT_MATERIALIZED_AUTO_INSERT_ONLY
-    if not facts.only_delta_scans:
-        return True, reason.NON_DETERMINISTIC_SOURCE_NON_DELTA
-    if not facts.deterministic:
-        return True, reason.NON_DETERMINISTIC_SOURCE_OPERATORS
-    if facts.ignores_unreadable_files:
-        return True, reason.IGNORE_UNREADABLE_FILES_CONFIGS_ARE_SET
-    if facts.has_udf:
-        return True, reason.NON_DETERMINISTIC_SOURCE_WITH_DETERMINISTIC_UDF
-    if facts.cached:
-        return True, reason.SOURCE_CACHED
-    return False, reason.NOT_MATERIALIZED_AUTO
+def _positions(source: DataFrame, columns: Sequence[int | str]) -> list[int]:
+    """Columns by their place; of those that have one name, a name means each."""
+    names = [name.lower() for name in source.columns]
+    found: list[int] = []
+    for column in columns:
+        if isinstance(column, int):
+            found.append(column)
+            continue
+        places = [place for place, name in enumerate(names) if name == column.lower()]
+        if not places:
+            raise MergeError(
+                f"the source has no column {column!r}; it has {', '.join(source.columns)}."
+            )
+        found += places
+    return found

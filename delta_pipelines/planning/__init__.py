@@ -1,0 +1,1 @@
+"""From declarations and tables to a plan: what a run does, and why."""

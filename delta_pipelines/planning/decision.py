@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.table import TableState
 from delta_pipelines.graph.graph import Table
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.table_state import TableState
 
 
 @dataclass(frozen=True)

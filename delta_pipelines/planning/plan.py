@@ -6,18 +6,18 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import PipelineError, Problem, problem_of
 from delta_pipelines.graph.graph import Graph
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.named import NamedSequence
-from delta_pipelines.planning.checkpoints import StreamSource
-from delta_pipelines.planning.lineage import ColumnLineage
+from delta_pipelines.model.checkpoints import StreamSource
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.named_sequence import NamedSequence
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.query.column_lineage import ColumnLineage
 from delta_pipelines.planning.refresh_set import Action
-from delta_pipelines.planning.schema_diff import SchemaChange
+from delta_pipelines.planning.schema.schema_diff import SchemaChange
 from delta_pipelines.planning.selection import RefreshSet
-from delta_pipelines.redaction import REDACTED, Redaction, is_sensitive
+from delta_pipelines.security.redaction import REDACTED, Redaction, is_sensitive
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        from delta_pipelines.planning.rendering import render_plan
+        from delta_pipelines.planning.plan_text import render_plan
 
         return self.redaction.text(render_plan(self))
 

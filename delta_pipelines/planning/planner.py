@@ -6,55 +6,45 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.rehearsal import rehearse
-from delta_pipelines.delta.sessions import active, is_on, settings_of
-from delta_pipelines.delta.snapshots import CatalogEntry
-from delta_pipelines.delta.spark_errors import explained
-from delta_pipelines.delta.table import TableState
-from delta_pipelines.delta.view import load_view, settings_kept
-from delta_pipelines.delta.view_rehearsal import check_size, rehearse_view
+from delta_pipelines.delta.catalog.view_dry_run import check_size, rehearse_view
+from delta_pipelines.delta.catalog.views import load_view, settings_kept
+from delta_pipelines.delta.jvm.sessions import active, is_on, settings_of
+from delta_pipelines.delta.jvm.spark_errors import explained
+from delta_pipelines.delta.log.snapshots import CatalogEntry
+from delta_pipelines.delta.write.dry_run import rehearse
 from delta_pipelines.errors import DatasetError, as_pipeline_error
 from delta_pipelines.graph.graph import Dataset, Flow, Source, Table, View
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.named import NamedSequence
-from delta_pipelines.planning.actions import planned_action
-from delta_pipelines.planning.analysis import AnalysedFlow, FlowAnalysis
-from delta_pipelines.planning.binding import is_stream
-from delta_pipelines.planning.definition import layout_change
-from delta_pipelines.planning.expressions import (
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.named_sequence import NamedSequence
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.plan import DatasetPlan, Plan
+from delta_pipelines.planning.planning_threads import in_turn, planning_threads
+from delta_pipelines.planning.query.column_lineage import ColumnLineage, column_lineage
+from delta_pipelines.planning.query.declared_inputs import advice
+from delta_pipelines.planning.query.expressions import (
     check_constraints,
     check_expectations,
     check_spelling,
     check_upsert_expressions,
     with_expressions,
 )
-from delta_pipelines.planning.flow_columns import given_columns
-from delta_pipelines.planning.flow_definition import (
+from delta_pipelines.planning.query.input_binding import is_stream
+from delta_pipelines.planning.query.query_analysis import AnalysedFlow, FlowAnalysis
+from delta_pipelines.planning.query.table_versions import Tables, gone_table
+from delta_pipelines.planning.refresh_set import Action
+from delta_pipelines.planning.schema.flow_columns import given_columns
+from delta_pipelines.planning.schema.flow_definition import (
     flow_definition,
     flows_schema,
     without_checkpoints,
 )
-from delta_pipelines.planning.inputs import advice
-from delta_pipelines.planning.lineage import ColumnLineage, column_lineage
-from delta_pipelines.planning.ownership import (
-    adoption,
-    owner,
-    property_changes,
-)
-from delta_pipelines.planning.plan import DatasetPlan, Plan
-from delta_pipelines.planning.refresh_set import Action
-from delta_pipelines.planning.schema_diff import diff_schemas
-from delta_pipelines.planning.selection import Selection, refresh_set, sparing
-from delta_pipelines.planning.side_by_side import in_turn, planning_threads
-from delta_pipelines.planning.skipping import DECIDED, Verdict, judge
-from delta_pipelines.planning.starting_anew import is_protected
-from delta_pipelines.planning.storage import default_storage
-from delta_pipelines.planning.stream_plans import NOTHING_NEW, StreamPlans
-from delta_pipelines.planning.table_rules import rule_notes
-from delta_pipelines.planning.tables import Tables, gone_table
-from delta_pipelines.planning.tracing import last_write, tables_behind, trace, views_between
-from delta_pipelines.planning.view_definition import (
+from delta_pipelines.planning.schema.ownership import adoption, owner, property_changes
+from delta_pipelines.planning.schema.remedies import is_protected
+from delta_pipelines.planning.schema.schema_diff import diff_schemas
+from delta_pipelines.planning.schema.table_constraints import rule_notes
+from delta_pipelines.planning.schema.target_definition import layout_change
+from delta_pipelines.planning.schema.view_definition import (
     PUBLISHED,
     check_view_columns,
     check_view_owner,
@@ -64,8 +54,19 @@ from delta_pipelines.planning.view_definition import (
     view_labels,
     why_published,
 )
-from delta_pipelines.redaction import Redaction
-from delta_pipelines.session import check_catalog, check_session
+from delta_pipelines.planning.selection import Selection, refresh_set, sparing
+from delta_pipelines.planning.skipping.dependency_trace import (
+    last_write,
+    tables_behind,
+    trace,
+    views_between,
+)
+from delta_pipelines.planning.skipping.skip_decision import DECIDED, Verdict, judge
+from delta_pipelines.planning.storage_root import default_storage
+from delta_pipelines.planning.streams.stream_planner import NOTHING_NEW, StreamPlans
+from delta_pipelines.planning.table_action import planned_action
+from delta_pipelines.security.redaction import Redaction
+from delta_pipelines.session.session import check_catalog, check_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

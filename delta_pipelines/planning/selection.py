@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set, log_spared
 
 Selectable = str | Identifier | Table | View | Flow

@@ -97,7 +97,7 @@ def main():
     """The command line over a session with the credentials among its settings."""
     import sys
 
-    from delta_pipelines.cli import main as command
+    from delta_pipelines.cli.commands import main as command
     from delta_pipelines.session import get_session
     from delta_pipelines_tests.conftest import PROCESS_SETTINGS
 

@@ -1,14 +1,14 @@
 """A JVM that the system kills takes the session along, and not the night."""
 
-from delta_pipelines_tests.programs import running_programs
+from delta_pipelines_tests.support.spark_programs import running_programs
 
 RETRIED = """
 import signal
 import dagster as dg
 import delta_pipelines as dp
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
-from delta_pipelines.delta.driver_jvm import jvm_pid
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.delta.jvm.driver_jvm import jvm_pid
+from delta_pipelines.model.run_steps import Step, observing
 
 shop = dp.Pipeline("shop", schema="shop")
 shop.materialized_view("a", "SELECT 1 AS n")

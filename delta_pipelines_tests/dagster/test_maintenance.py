@@ -5,7 +5,7 @@ import pytest
 
 import delta_pipelines as dp
 from delta_pipelines.dagster import build_pipeline_definitions
-from delta_pipelines.delta.upkeep import TableUpkeep
+from delta_pipelines.delta.maintenance import TableUpkeep
 from delta_pipelines.errors import DatasetError
 
 

@@ -7,7 +7,7 @@ import pytest
 import delta_pipelines as dp
 from delta_pipelines.dagster import build_pipeline_definitions
 from delta_pipelines_tests.dagster.running import materialize
-from delta_pipelines_tests.pipelines import tables_of
+from delta_pipelines_tests.support.pipelines import tables_of
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ import dagster as dg
 import pytest
 
 from delta_pipelines.dagster import delta_pipeline_assets
-from delta_pipelines.dagster.carried_over import unfinished
+from delta_pipelines.dagster.run.carried_over import unfinished
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.flows.retrying import MAX_ATTEMPTS
+from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines.pipeline import Pipeline
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.update.retries import MAX_ATTEMPTS
 from delta_pipelines_tests.dagster.running import Repeatable, materialize
-from delta_pipelines_tests.pipelines import rows_of
+from delta_pipelines_tests.support.pipelines import rows_of
 
 
 @pytest.fixture

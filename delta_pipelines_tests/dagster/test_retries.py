@@ -4,16 +4,16 @@ import dagster as dg
 import pytest
 
 from delta_pipelines.dagster import build_pipeline_definitions
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.delta.log_files import local_table, newest_commit, rows_moved
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.delta.log.local_log import local_table, newest_commit, rows_moved
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.flows.retrying import MAX_ATTEMPTS
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.checkpoints import checkpoints_of, epoch_of
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines.pipeline import Pipeline
-from delta_pipelines.planning.checkpoints import checkpoints_of, epoch_of
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.update.retries import MAX_ATTEMPTS
 from delta_pipelines_tests.dagster.running import Outcome, materialize
-from delta_pipelines_tests.pipelines import rows_of
+from delta_pipelines_tests.support.pipelines import rows_of
 
 
 @pytest.fixture

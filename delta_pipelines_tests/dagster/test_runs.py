@@ -4,9 +4,9 @@ import dagster as dg
 import pytest
 
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.flows.retrying import MAX_ATTEMPTS
+from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines.pipeline import Pipeline
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.update.retries import MAX_ATTEMPTS
 from delta_pipelines_tests.dagster.running import materialize
 
 

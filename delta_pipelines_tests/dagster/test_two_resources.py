@@ -5,10 +5,10 @@ import pytest
 
 import delta_pipelines as dp
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
-from delta_pipelines.dagster.session_turns import run_of
+from delta_pipelines.dagster.resource.shared_session import run_of
 from delta_pipelines_tests.dagster.running import Outcome
-from delta_pipelines_tests.pipelines import rows_of
-from delta_pipelines_tests.programs import running_programs
+from delta_pipelines_tests.support.pipelines import rows_of
+from delta_pipelines_tests.support.spark_programs import running_programs
 
 ZONE = "spark.sql.session.timeZone"
 OF_NEW_TABLES = "spark.databricks.delta.properties.defaults.checkpointInterval"

@@ -10,8 +10,8 @@ import yaml
 from click.testing import CliRunner
 
 import delta_pipelines as dp
-from delta_pipelines.cli import cli
-from delta_pipelines.postgres_catalog import DRIVER_JAR
+from delta_pipelines.cli.commands import cli
+from delta_pipelines.system.postgres_catalog import DRIVER_JAR
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from delta_pipelines_tests.history import Committed, Operation, problems
+from delta_pipelines_tests.support.history_checker import Committed, Operation, problems
 
 OPERATIONS = [
     Operation("make", {"a": 1}, True, 0.0, 1.0, 0),

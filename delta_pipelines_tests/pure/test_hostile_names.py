@@ -7,11 +7,11 @@ from click.testing import CliRunner
 from dagster import serialize_value
 
 import delta_pipelines as dp
-from delta_pipelines.cli import cli
+from delta_pipelines.cli.commands import cli
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
-from delta_pipelines.dagster.config import op_config_schema
+from delta_pipelines.dagster.run_config import op_config_schema
 from delta_pipelines.planning.selection import Selection, refresh_set
-from delta_pipelines_tests.hostile import IMPOSSIBLE, NAMES, printable
+from delta_pipelines_tests.support.hostile_names import IMPOSSIBLE, NAMES, printable
 
 LEGAL = re.compile(r"[A-Za-z0-9_]{1,128}")
 COLUMNS = {"key": "keys", "partition": "partition_cols", "cluster": "cluster_by"}

@@ -140,11 +140,7 @@ def test_signatures_are_those_of_the_contract(
 
 
 def test_the_seeds_own_level_is_reached_from_datasets() -> None:
-    from delta_pipelines.datasets import (
-        DatasetManager,
-        construct_full_refresh_set,
-        diff_schemas,
-    )
+    from delta_pipelines.datasets import DatasetManager, construct_full_refresh_set, diff_schemas
 
     assert parameters(construct_full_refresh_set) == {
         "tables": (EITHER, NEEDED),

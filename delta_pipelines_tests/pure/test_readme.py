@@ -11,8 +11,8 @@ import yaml
 
 import delta_pipelines as dp
 import delta_pipelines.dagster
-from delta_pipelines.declarations import Kind, Query
-from delta_pipelines.options import OF_QUERIES, checked_declaration
+from delta_pipelines.declare.options import OF_QUERIES, checked_declaration
+from delta_pipelines.model.declarations import Kind, Query
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

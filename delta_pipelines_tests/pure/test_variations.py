@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
-from delta_pipelines_tests.variations import commit_is_odd, every_other
+from delta_pipelines_tests.support.variations import commit_is_odd, every_other
 
 NAMES = [
     *("merge/test_a.py::test_many[1]", "merge/test_a.py::test_many[2]"),

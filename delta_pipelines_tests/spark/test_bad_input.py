@@ -4,8 +4,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from delta_pipelines.errors import DatasetError, SchemaChangeError, UnknownDatasetError
-from delta_pipelines.steps import Step
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.model.run_steps import Step
+from delta_pipelines_tests.support.pipelines import (
     Feed,
     failure,
     merged,

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from delta_pipelines.errors import DatasetError, PipelineRunError, PlanError
-from delta_pipelines.flows.retrying import MAX_ATTEMPTS
-from delta_pipelines.steps import Step, observing
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.model.run_steps import Step, observing
+from delta_pipelines.update.retries import MAX_ATTEMPTS
+from delta_pipelines_tests.support.pipelines import (
     Feed,
     Injected,
     failure,

@@ -17,14 +17,20 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.flows.lease_record import read_record
-from delta_pipelines.flows.results import RunResult
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.checkpoints import checkpoints_of
-from delta_pipelines_tests.operations import OPERATIONS, Operation, comparable
-from delta_pipelines_tests.pipelines import Injected, Seen, run, scratch, tables_of
-from delta_pipelines_tests.stops import Cell, cells_of, is_before_commit, recording, stopping
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.model.checkpoints import checkpoints_of
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.results import RunResult
+from delta_pipelines.update.lease_record import read_record
+from delta_pipelines_tests.support.engine_operations import OPERATIONS, Operation, comparable
+from delta_pipelines_tests.support.kill_matrix import (
+    Cell,
+    cells_of,
+    is_before_commit,
+    recording,
+    stopping,
+)
+from delta_pipelines_tests.support.pipelines import Injected, Seen, run, scratch, tables_of
 
 CELLS = {"views": 45, "upserts": 45, "streams": 120}
 """How many there are at least, of each group of operations; with every other one of the streams

@@ -3,10 +3,10 @@
 import pytest
 from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
-from delta_pipelines.dagster.metadata import materialization_metadata
+from delta_pipelines.dagster.run.metadata import materialization_metadata
 from delta_pipelines.errors import DatasetError, DeclarationError, PipelineError
-from delta_pipelines_tests.hostile import NAMES, STORABLE
-from delta_pipelines_tests.pipelines import run, scratch, seen, tables_of
+from delta_pipelines_tests.support.hostile_names import NAMES, STORABLE
+from delta_pipelines_tests.support.pipelines import run, scratch, seen, tables_of
 
 CHUNK = 4
 

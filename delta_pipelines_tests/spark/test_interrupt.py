@@ -27,7 +27,7 @@ def t(spark):
     )
 """
 
-COMMAND = "from delta_pipelines.cli import main; main()"
+COMMAND = "from delta_pipelines.cli.commands import main; main()"
 
 
 def command(folder, *arguments):

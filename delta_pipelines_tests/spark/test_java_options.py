@@ -4,9 +4,9 @@ import os
 import re
 import subprocess
 
-from delta_pipelines.compilers import compiler_options
-from delta_pipelines.java import java_executable
-from delta_pipelines.jvm_memory import LARGE_PAGES, memory_options
+from delta_pipelines.session.compilers import compiler_options
+from delta_pipelines.session.java import java_executable
+from delta_pipelines.session.jvm_options import LARGE_PAGES, memory_options
 
 
 def test_java_takes_each_compiler_option_and_its_value() -> None:

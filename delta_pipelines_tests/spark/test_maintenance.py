@@ -10,21 +10,16 @@ from click.testing import CliRunner
 from pyspark.sql import functions as F
 
 import delta_pipelines as dp
-from delta_pipelines import cli as command
-from delta_pipelines.delta.lease_storage import lease_files
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.delta.upkeep import TableUpkeep
-from delta_pipelines.errors import (
-    DatasetError,
-    DeclarationError,
-    SessionError,
-    UnknownDatasetError,
-)
-from delta_pipelines.flows.lease import LeaseTimeoutError, lease_on
-from delta_pipelines.flows.lease_record import LeaseRecord
+from delta_pipelines.cli import commands as command
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.delta.maintenance import TableUpkeep
+from delta_pipelines.delta.storage.hadoop_lease_files import lease_files
+from delta_pipelines.errors import DatasetError, DeclarationError, SessionError, UnknownDatasetError
 from delta_pipelines.maintenance.retention import retention_note
-from delta_pipelines.steps import Step, observing
-from delta_pipelines_tests.pipelines import jobs_started
+from delta_pipelines.model.run_steps import Step, observing
+from delta_pipelines.update.lease import LeaseTimeoutError, lease_on
+from delta_pipelines.update.lease_record import LeaseRecord
+from delta_pipelines_tests.support.pipelines import jobs_started
 
 RETENTION = "delta.deletedFileRetentionDuration"
 NO_RETENTION = {RETENTION: "interval 0 hours"}

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from delta_pipelines_tests.pipelines import Feed, merged, mirror, run_well, scratch
+from delta_pipelines_tests.support.pipelines import Feed, merged, mirror, run_well, scratch
 
 ROWS = 5
 REFRESHES = 6

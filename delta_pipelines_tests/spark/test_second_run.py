@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from delta_pipelines_tests.pipelines import jobs_started, run_well, version_of
+from delta_pipelines_tests.support.pipelines import jobs_started, run_well, version_of
 from examples.aviation import landing
 from examples.aviation.day_files import land_day_files
 from examples.aviation.pipeline import aviation

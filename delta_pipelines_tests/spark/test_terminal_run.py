@@ -6,9 +6,9 @@ import re
 from rich.console import Console
 
 import delta_pipelines as dp
-from delta_pipelines.flows.streaming import StreamRun
-from delta_pipelines.terminal.run import run_in_terminal
-from delta_pipelines_tests.pipelines import rows_of, scratch
+from delta_pipelines.cli.run_view import run_in_terminal
+from delta_pipelines.flows.stream_refresh import StreamRun
+from delta_pipelines_tests.support.pipelines import rows_of, scratch
 
 
 def no_stream(*_: object) -> None:

@@ -33,7 +33,7 @@ def run_pipeline() -> int:
     In a process of its own: the embedded catalog admits one process, and a JVM in this one would
     hold it for as long as the UI is open.
     """
-    command = [sys.executable, "-c", "from delta_pipelines.cli import main; main()", "run"]
+    command = [sys.executable, "-c", "from delta_pipelines.cli.commands import main; main()", "run"]
     command += ["examples.aviation.pipeline:aviation", "--warehouse", str(WAREHOUSE)]
     return subprocess.run(command, cwd=CHECKOUT, check=False).returncode
 

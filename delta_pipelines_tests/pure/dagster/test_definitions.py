@@ -227,7 +227,7 @@ def test_how_long_a_run_waits_for_the_embedded_catalog_can_be_said(monkeypatch, 
     def asked(warehouse, **options):
         raise SessionError(f"{warehouse}, {options['lock_timeout']}")
 
-    monkeypatch.setattr("delta_pipelines.dagster.resource.get_session", asked)
+    monkeypatch.setattr("delta_pipelines.dagster.resource.resource.get_session", asked)
     with pytest.raises(SessionError, match=f"^/lake, {waits}$"):
         _ = DeltaPipelineResource(warehouse="/lake", **given).spark_session
 
@@ -254,7 +254,7 @@ def test_it_is_a_lazy_pyspark_resource_and_takes_another():
 def test_a_pipeline_run_outside_its_decorator_says_so():
     @dg.multi_asset(specs=[dg.AssetSpec("a")])
     def plain(context: dg.AssetExecutionContext):
-        from delta_pipelines.dagster.specs import binding_of
+        from delta_pipelines.dagster.specs.asset_specs import binding_of
 
         binding_of(context)
 

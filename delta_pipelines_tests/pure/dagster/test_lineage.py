@@ -2,10 +2,10 @@
 
 import dagster as dg
 
-from delta_pipelines.dagster.keys import asset_key
-from delta_pipelines.dagster.lineage import table_lineage
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.lineage import ColumnOrigin
+from delta_pipelines.dagster.run.lineage import table_lineage
+from delta_pipelines.dagster.specs.asset_keys import asset_key
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.planning.query.column_lineage import ColumnOrigin
 
 FLIGHTS = Identifier(None, "s", "flights")
 

@@ -1,19 +1,19 @@
 import dagster as dg
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from delta_pipelines.dagster.metadata import (
+from delta_pipelines.dagster.run.metadata import (
     column_schema,
     data_version,
     materialization_metadata,
     refresh_word,
 )
-from delta_pipelines.dagster.report import failure, results_table
-from delta_pipelines.delta.table import TableVersion
+from delta_pipelines.dagster.run.report import failure, results_table
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.flows.results import DatasetResult, TableFacts
-from delta_pipelines.identifiers import Identifier
 from delta_pipelines.merge import MergeResult
-from delta_pipelines.merge.source import MaterializeSourceReason
+from delta_pipelines.merge.materialize_decision import MaterializeSourceReason
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.results import DatasetResult, TableFacts
+from delta_pipelines.model.table_state import TableVersion
 
 SCHEMA = StructType(
     [

@@ -10,9 +10,9 @@ from delta_pipelines.dagster import (
     build_plan_job,
     delta_pipeline_assets,
 )
-from delta_pipelines.dagster.report import plan_failure, plan_metadata
+from delta_pipelines.dagster.run.report import plan_failure, plan_metadata
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.named import NamedSequence
+from delta_pipelines.model.named_sequence import NamedSequence
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines_tests.dagster.sample import sales_pipeline
 

@@ -264,7 +264,7 @@ def test_a_tick_reads_no_more_than_a_bounded_history(tick, instance, monkeypatch
         return fetch(self, *arguments)
 
     monkeypatch.setattr(dg.DagsterInstance, "fetch_observations", counted)
-    monkeypatch.setattr("delta_pipelines.dagster.source_position._MOST_RECORDS", 25)
+    monkeypatch.setattr("delta_pipelines.dagster.sources.position._MOST_RECORDS", 25)
     maintained(instance, "rates", 60)
     assert "Observe landing.rates, landing.stock once" in tick().skip_message
     assert len([asked for asked in read if asked[0].path == ["landing", "rates"]]) == 2
@@ -277,6 +277,6 @@ def test_a_warehouse_that_is_said_at_launch_is_looked_for_by_its_default(tmp_pat
 
 
 def test_a_cursor_that_cannot_be_read_counts_as_none(tmp_path):
-    from delta_pipelines.dagster.source_sensor import read_cursor
+    from delta_pipelines.dagster.sources.sensor import read_cursor
 
     assert read_cursor("not json") == read_cursor("[]") == read_cursor(None) == {}

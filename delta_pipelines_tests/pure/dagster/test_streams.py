@@ -3,15 +3,15 @@ import pytest
 
 import delta_pipelines as dp
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
-from delta_pipelines.dagster.config import RefreshRequest, read_request
-from delta_pipelines.dagster.earlier import Attempt
-from delta_pipelines.dagster.keys import reset_names
-from delta_pipelines.dagster.metadata import row_counts
-from delta_pipelines.dagster.specs import build_specs
-from delta_pipelines.dagster.work import work_of
-from delta_pipelines.flows.results import DatasetResult
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.checkpoints import Checkpoint
+from delta_pipelines.dagster.run.earlier_attempts import Attempt
+from delta_pipelines.dagster.run.metadata import row_counts
+from delta_pipelines.dagster.run.step_selection import work_of
+from delta_pipelines.dagster.run_config import RefreshRequest, read_request
+from delta_pipelines.dagster.specs.asset_keys import reset_names
+from delta_pipelines.dagster.specs.asset_specs import build_specs
+from delta_pipelines.model.checkpoints import Checkpoint
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.results import DatasetResult
 
 
 def events_pipeline():

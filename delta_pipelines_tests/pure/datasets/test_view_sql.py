@@ -13,7 +13,7 @@ from delta_pipelines.datasets.view_sql import (
     literal,
     relabel_view_sql,
 )
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.identifiers import Identifier
 
 VIEW = Identifier(None, "s", "v")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pipelines.delta.column_origins import Unknown, attributes
+from delta_pipelines.delta.query.column_origins import Unknown, attributes
 
 names = st.text(st.characters(exclude_characters="\x01"), max_size=8)
 suffixes = st.sampled_from(["", "L", "-T5000ms", "L-T10ms"])

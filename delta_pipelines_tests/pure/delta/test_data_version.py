@@ -2,9 +2,9 @@
 
 import pytest
 
-from delta_pipelines.delta import history
-from delta_pipelines.delta.history import data_version_at, recorded_entry
-from delta_pipelines.delta.table import HistoryEntry, LogEnd, TableVersion
+from delta_pipelines.delta.log import data_versions
+from delta_pipelines.delta.log.data_versions import data_version_at, recorded_entry
+from delta_pipelines.model.table_state import HistoryEntry, LogEnd, TableVersion
 
 QUIET = "SET TBLPROPERTIES"
 
@@ -39,14 +39,14 @@ def looked_up(monkeypatch: pytest.MonkeyPatch):
     """Look up the commit that last changed rows, with nothing known of the log before."""
 
     def look_up(log: Log, version: int, written_ms: int | None = 0) -> int:
-        monkeypatch.setattr(history, "history_entry", log.entry)
+        monkeypatch.setattr(data_versions, "history_entry", log.entry)
         found = data_version_at(None, end(version, written_ms))  # type: ignore[arg-type]
         if log.did.get(found.version, QUIET) is not None:
             assert found == TableVersion("id", found.version, log.commit(found.version))
         return found.version
 
     for known in ("_known", "_entries"):
-        monkeypatch.setattr(history, known, {})
+        monkeypatch.setattr(data_versions, known, {})
     return look_up
 
 
@@ -85,7 +85,7 @@ def test_a_later_version_reads_only_the_commits_since_and_the_one_known_before(l
 def test_a_write_of_our_own_is_not_read_back(looked_up) -> None:
     log = Log({0: "CREATE TABLE"})
     ours = HistoryEntry(7, "WRITE", {}, "what we said", 0, commit=log.commit(7))
-    history.note_write(end(7), ours)
+    data_versions.note_write(end(7), ours)
     assert looked_up(log, 7) == 7
     assert recorded_entry(None, end(7), 7) == ours  # type: ignore[arg-type]
     assert log.read == []

@@ -13,13 +13,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from delta_pipelines.column_types import nullable
-from delta_pipelines.delta.definition import (
-    TableDefinition,
-    columns,
-    needs_column_mapping,
-)
-from delta_pipelines.delta.evolution import (
+from delta_pipelines.delta.write.metadata import StoredMetadata, is_unchanged, wanted_metadata
+from delta_pipelines.model.column_types import nullable
+from delta_pipelines.model.schema_mapping import (
     Layout,
     declared_schema,
     logical_schema,
@@ -27,7 +23,7 @@ from delta_pipelines.delta.evolution import (
     merged_schema,
     needs_new_files,
 )
-from delta_pipelines.delta.metadata import StoredMetadata, is_unchanged, wanted_metadata
+from delta_pipelines.model.table_definition import TableDefinition, columns, needs_column_mapping
 
 names = st.text("abcXY é.,", min_size=1, max_size=4)
 

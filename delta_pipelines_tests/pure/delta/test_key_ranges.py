@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from delta_pipelines.delta.key_ranges import (
+from delta_pipelines.delta.merge.key_ranges import (
     BUCKETS,
     KeyRange,
     as_number,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pipelines.delta.key_ranges import KeyRange
-from delta_pipelines.delta.key_types import KeyType
+from delta_pipelines.delta.merge.key_ranges import KeyRange
+from delta_pipelines.delta.merge.key_types import KeyType
 
 BYTE, LONG = KeyType.of("byte"), KeyType.of("long")
 PRICE = KeyType.of("decimal(4,2)")

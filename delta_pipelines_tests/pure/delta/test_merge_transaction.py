@@ -2,8 +2,8 @@
 
 from unittest.mock import MagicMock
 
-from delta_pipelines.delta.merge_transaction import MergeTransaction
-from delta_pipelines.delta.target_files import Files
+from delta_pipelines.delta.merge.candidate_files import Files
+from delta_pipelines.delta.merge.transaction import MergeTransaction
 
 
 def test_candidates_are_resolved_by_path_once_however_often_files_are_looked_up() -> None:

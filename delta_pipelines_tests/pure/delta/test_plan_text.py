@@ -2,8 +2,8 @@
 
 import pytest
 
-from delta_pipelines.delta.plan_text import FIRST_ID, is_cut, normalised
-from delta_pipelines.delta.settings import counts
+from delta_pipelines.delta.query.plan_text import FIRST_ID, is_cut, normalised
+from delta_pipelines.delta.query.row_settings import counts
 
 A, B, C, D = (str(FIRST_ID + number) for number in (31, 130, 998, 777))
 

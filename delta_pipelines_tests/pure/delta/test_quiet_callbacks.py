@@ -2,7 +2,7 @@
 
 import logging
 
-from delta_pipelines.delta.streams import quiet_callbacks
+from delta_pipelines.delta.stream.stream_reader import quiet_callbacks
 
 PY4J = logging.getLogger("py4j.clientserver")
 TOLD = "There was an exception while executing the Python Proxy on the Python Side."

@@ -7,10 +7,10 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import AnalysisException, PySparkException, SparkRuntimeException
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.loading import read_pinned
-from delta_pipelines.delta.table import TableState
+from delta_pipelines.delta.log.loading import read_pinned
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.table_state import TableState
 
 STATE = TableState(Identifier(None, "aviation", "airports"), "file:/x", "id", 3, StructType())
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from delta_pipelines.delta.fixed_rows import FixedRows, RowsFailure, rows_failure
+from delta_pipelines.delta.merge.materialized_rows import FixedRows, RowsFailure, rows_failure
 
 LOST = "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block {} not found!"
 

@@ -4,9 +4,9 @@ import gc
 
 import pytest
 
-from delta_pipelines.delta import signatures
-from delta_pipelines.delta.signatures import Member, check_signatures, unavailable
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.delta.jvm import signatures
+from delta_pipelines.delta.jvm.signatures import Member, check_signatures, unavailable
+from delta_pipelines.model.identifiers import Identifier
 
 TABLE = Identifier(None, "aviation", "flights")
 

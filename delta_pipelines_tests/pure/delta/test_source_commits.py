@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pipelines.delta.progress import Progress
-from delta_pipelines.delta.source_commits import from_text, to_text
-from delta_pipelines.delta.table import TableVersion
-from delta_pipelines.stored_values import MAX_NUMBER
+from delta_pipelines.delta.stream.checkpoint_progress import Progress
+from delta_pipelines.delta.stream.source_commits import from_text, to_text
+from delta_pipelines.model.stored_values import MAX_NUMBER
+from delta_pipelines.model.table_state import TableVersion
 
 VERSIONS = st.builds(TableVersion, st.text(), st.integers(0, MAX_NUMBER), st.text())
 

@@ -5,10 +5,10 @@ from time import monotonic
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines.dagster.upstream import code_version, upstream_identifiers
+from delta_pipelines.dagster.specs.upstream import code_version, upstream_identifiers
 from delta_pipelines.graph.graph import Graph
-from delta_pipelines.graph.streams import stream_inputs
-from delta_pipelines.planning.tracing import tables_behind, views_between
+from delta_pipelines.graph.stream_rules import stream_inputs
+from delta_pipelines.planning.skipping.dependency_trace import tables_behind, views_between
 
 LAYERS = 40
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import delta_pipelines as dp
 from delta_pipelines.errors import UnknownDatasetError
 from delta_pipelines.graph.sql_inputs import replace_names
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines_tests.pure.graph.declaring import numbers, only_problem, pipeline
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
 
-from delta_pipelines.merge.keys import KeyProblems, render_keys
+from delta_pipelines.merge.key_checks import KeyProblems, render_keys
 
 
 def test_no_problem_is_false_and_empty():

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors import SparkRuntimeException
 
-from delta_pipelines.delta import key_queries
-from delta_pipelines.delta.file_ends import statistics_of
-from delta_pipelines.delta.file_entries import FileEntry
-from delta_pipelines.delta.fixed_rows import FixedRows
-from delta_pipelines.delta.key_types import KeyType
-from delta_pipelines.delta.merge_parts import KeyPair
-from delta_pipelines.merge import injection
-from delta_pipelines.merge.injection import known_keys
+from delta_pipelines.delta.log.add_files import FileEntry
+from delta_pipelines.delta.merge import key_queries
+from delta_pipelines.delta.merge.clause_plan import KeyPair
+from delta_pipelines.delta.merge.file_bounds import statistics_of
+from delta_pipelines.delta.merge.key_types import KeyType
+from delta_pipelines.delta.merge.materialized_rows import FixedRows
+from delta_pipelines.merge import key_predicates
+from delta_pipelines.merge.key_predicates import known_keys
 
 PAIR = KeyPair(None, None, KeyType("long"), KeyType("long"))
 TARGET = SimpleNamespace(files=100, is_partitioned_by=lambda name: False)
@@ -57,8 +57,8 @@ def test_keys_that_cannot_be_read_are_not_known(rows, failure):
 def test_a_mistake_in_finding_ranges_is_not_taken_for_a_key_that_cannot_be_read(
     bug, queries, monkeypatch
 ):
-    monkeypatch.setattr(injection, "ends_by_statistics", lambda *_: [(1, 2)])
-    monkeypatch.setattr(injection, "_between", raising(bug))
+    monkeypatch.setattr(key_predicates, "ends_by_statistics", lambda *_: [(1, 2)])
+    monkeypatch.setattr(key_predicates, "_between", raising(bug))
     with pytest.raises(type(bug)):
         known_keys(PLAN, FixedRows(None, count=2), queries=queries)
 

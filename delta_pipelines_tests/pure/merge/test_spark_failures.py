@@ -7,11 +7,11 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark import errors
 
-from delta_pipelines.delta.fixed_rows import FixedRows
-from delta_pipelines.delta.merge_plan import MergePlan
-from delta_pipelines.delta.merge_transaction import MergeTransaction
-from delta_pipelines.merge import prepared
-from delta_pipelines.merge.prepared import MergeSource
+from delta_pipelines.delta.merge.materialized_rows import FixedRows
+from delta_pipelines.delta.merge.resolved_merge import MergePlan
+from delta_pipelines.delta.merge.transaction import MergeTransaction
+from delta_pipelines.merge import source
+from delta_pipelines.merge.source import MergeSource
 
 FAILURES = [
     Py4JError("the JVM is gone"),
@@ -41,7 +41,7 @@ def test_a_checkpoint_that_cannot_be_freed_fails_no_merge(failure):
 def test_a_source_whose_plan_cannot_be_examined_is_one_of_which_nothing_is_known(
     failure, monkeypatch
 ):
-    monkeypatch.setattr(prepared, "gather_source_facts", failing(failure))
+    monkeypatch.setattr(source, "gather_source_facts", failing(failure))
     assert MergeSource(spark=None)._facts(None) is None
 
 

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pipelines.delta.merge_commit import merge_user_metadata, whole_numbers
+from delta_pipelines.delta.merge.commit_lookup import merge_user_metadata, whole_numbers
 
 
 @given(st.dictionaries(st.text(), st.integers()), st.one_of(st.none(), st.text()))

@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StructType
 
 import delta_pipelines as dp
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.table import TableState
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.decision import TableDecision, decide
 
 SCHEMA = StructType().add("n", IntegerType())

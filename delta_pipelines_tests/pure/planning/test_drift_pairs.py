@@ -7,15 +7,15 @@ import pytest
 from pyspark.sql.types import StructType
 
 import delta_pipelines as dp
-from delta_pipelines.delta.definition import check_definition
-from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.planning.definition import table_definition
-from delta_pipelines.planning.kept_schema import Refused, merged_schema
-from delta_pipelines.planning.schema_diff import diff_schemas
-from delta_pipelines_tests import drift_rules as rules
-from delta_pipelines_tests.drift_schemas import (
+from delta_pipelines.model.table_definition import check_definition
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.schema.schema_diff import diff_schemas
+from delta_pipelines.planning.schema.schema_evolution import Refused, merged_schema
+from delta_pipelines.planning.schema.target_definition import table_definition
+from delta_pipelines_tests.support import drift_rules as rules
+from delta_pipelines_tests.support.random_schemas import (
     Column,
     Schema,
     changed_schema,

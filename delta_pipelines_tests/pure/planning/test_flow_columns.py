@@ -4,14 +4,14 @@ import pytest
 from pyspark.sql.types import StructField, StructType
 
 import delta_pipelines as dp
-from delta_pipelines.delta.table import TableState
 from delta_pipelines.errors import SchemaChangeError
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.checkpoints import Checkpoint, checkpoints_property
-from delta_pipelines.planning.flow_columns import check_given, given_columns
-from delta_pipelines.planning.flow_definition import flow_definition
-from delta_pipelines.planning.kept_schema import Refused
+from delta_pipelines.model.checkpoints import Checkpoint, checkpoints_property
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.schema.flow_columns import check_given, given_columns
+from delta_pipelines.planning.schema.flow_definition import flow_definition
+from delta_pipelines.planning.schema.schema_evolution import Refused
 
 FEW = StructType().add("id", "integer")
 INNER = StructType().add("a", "integer").add("b", "integer")

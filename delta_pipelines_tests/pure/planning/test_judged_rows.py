@@ -2,7 +2,7 @@
 
 import pytest
 
-from delta_pipelines.planning.judged_rows import reads_only
+from delta_pipelines.planning.query.judged_rows import reads_only
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from delta_pipelines.planning.kept_schema import Refused, evolved_schema, merged_schema
+from delta_pipelines.planning.schema.schema_evolution import Refused, evolved_schema, merged_schema
 from delta_pipelines_tests.pure.planning.schemas import query_schemas
 
 INT, LONG, STRING = IntegerType(), LongType(), StringType()

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY
-from delta_pipelines.planning.ownership import (
+from delta_pipelines.model.checkpoints import CHECKPOINTS_KEY
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.planning.schema.ownership import (
     COMMENT,
     OWNED_KEY,
     PIPELINE_KEY,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import delta_pipelines as dp
 from delta_pipelines.datasets import construct_full_refresh_set as public_function
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
 
 LOGGER = "delta_pipelines.planning.refresh_set"

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from delta_pipelines.datasets import diff_schemas as public_diff_schemas
-from delta_pipelines.planning.schema_diff import SchemaChange, diff_schemas
+from delta_pipelines.planning.schema.schema_diff import SchemaChange, diff_schemas
 from delta_pipelines_tests.pure.planning.schemas import schemas
 
 INT, LONG, STRING = IntegerType(), LongType(), StringType()

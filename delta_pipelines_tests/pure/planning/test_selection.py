@@ -6,8 +6,8 @@ import pytest
 
 import delta_pipelines as dp
 from delta_pipelines.graph.graph import Graph
-from delta_pipelines.identifiers import Identifier
 from delta_pipelines.maintenance.selection import tables_to_maintain
+from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
 
 

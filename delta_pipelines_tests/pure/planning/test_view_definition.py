@@ -4,12 +4,12 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 import delta_pipelines as dp
-from delta_pipelines.delta.view import ViewState
+from delta_pipelines.delta.catalog.views import ViewState
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.ownership import PIPELINE_KEY
-from delta_pipelines.planning.view_definition import (
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.planning.schema.ownership import PIPELINE_KEY
+from delta_pipelines.planning.schema.view_definition import (
     check_view_columns,
     check_view_owner,
     is_foreign,

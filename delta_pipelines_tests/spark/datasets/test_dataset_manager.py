@@ -6,10 +6,10 @@ import pytest
 
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.flows.context import UpdateContext
-from delta_pipelines.planning.checkpoints import EPOCH_KEY
+from delta_pipelines.model.checkpoints import EPOCH_KEY
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.update.context import UpdateContext
+from delta_pipelines_tests.support.pipelines import (
     Feed,
     merged,
     mirror,

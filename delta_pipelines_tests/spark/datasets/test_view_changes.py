@@ -5,8 +5,8 @@ import threading
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines.datasets import DatasetManager, publishing
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.datasets import DatasetManager, view_publishing
+from delta_pipelines_tests.support.pipelines import (
     failure,
     rows_of,
     run,
@@ -74,7 +74,7 @@ def test_what_is_refused_only_when_it_is_published_changes_nothing(spark, schema
     new = declaring(schema, "SELECT 2 AS x", comment="new", table_properties={"more": "1"})
     refused = f"ALTER VIEW {schema}.v AS SELECT 1 AS a, 2 AS a"
     with monkeypatch.context() as patched:
-        patched.setattr(publishing, "alter_view_sql", lambda *_: refused)
+        patched.setattr(view_publishing, "alter_view_sql", lambda *_: refused)
         assert "already exists" in str(failure(run(new, spark).results["v"]))
     assert seen_view(spark, f"{schema}.v") == old
     assert run_well(new, spark).results["v"].action == "refresh"
@@ -94,7 +94,7 @@ def test_a_run_that_dies_between_the_two_statements_leaves_a_view_that_the_next_
 
     new = declaring(schema, "SELECT 2 AS x", table_properties={"team": "core"})
     with monkeypatch.context() as patched:
-        patched.setattr(publishing, "alter_view_sql", killed)
+        patched.setattr(view_publishing, "alter_view_sql", killed)
         plan = new.plan(spark)
         view = plan.graph.views["v"]
         manager = DatasetManager(spark)

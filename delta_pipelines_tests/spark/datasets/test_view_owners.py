@@ -5,8 +5,8 @@ import pytest
 import delta_pipelines as dp
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.flows.context import UpdateContext
-from delta_pipelines_tests.pipelines import failure, rows_of, run, run_well, seen_view
+from delta_pipelines.update.context import UpdateContext
+from delta_pipelines_tests.support.pipelines import failure, rows_of, run, run_well, seen_view
 
 TAKEN_OVER = "the view was made by somebody else; this pipeline takes it over"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from delta_pipelines_tests.pipelines import rows_of, run_one, run_well, scratch
+from delta_pipelines_tests.support.pipelines import rows_of, run_one, run_well, scratch
 
 ANSI, ZONE = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"
 

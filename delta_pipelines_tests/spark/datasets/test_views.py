@@ -4,9 +4,9 @@ import pytest
 
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.errors import DatasetError, UndeclaredInputError
-from delta_pipelines.flows.context import UpdateContext
-from delta_pipelines.steps import Step
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.model.run_steps import Step
+from delta_pipelines.update.context import UpdateContext
+from delta_pipelines_tests.support.pipelines import (
     Feed,
     Injected,
     failure,

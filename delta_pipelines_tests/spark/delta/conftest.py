@@ -10,12 +10,12 @@ from py4j.clientserver import ClientServerConnection
 from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.column_types import nullable
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.delta.table import Commit, TableState
-from delta_pipelines.delta.transaction import begin
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.delta.write.transaction import begin
+from delta_pipelines.model.column_types import nullable
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.table_state import Commit, TableState
 
 Put = Callable[..., Commit]
 RoundTrips = Callable[[Callable[[], object]], list[str]]

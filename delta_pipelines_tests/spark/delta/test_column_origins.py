@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from delta_pipelines.delta.column_origins import column_origins
-from delta_pipelines.delta.relations import DECLARED_PREFIX
+from delta_pipelines.delta.query.column_origins import column_origins
+from delta_pipelines.delta.query.relations import DECLARED_PREFIX
 
 FLIGHTS, AIRPORTS = "0", "1"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from delta_pipelines.delta.rows import conform
+from delta_pipelines.delta.write.row_casts import conform
 
 TYPES = 120
 ROWS = 4

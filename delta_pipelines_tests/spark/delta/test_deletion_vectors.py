@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from delta_pipelines.delta.bitmaps import bitmap
-from delta_pipelines.delta.jvm import Jvm
+from delta_pipelines.delta.jvm.bridge import Jvm
+from delta_pipelines.delta.merge.roaring_bitmaps import bitmap
 
 ARRAY = "org.apache.spark.sql.delta.deletionvectors.RoaringBitmapArray"
 PLACES = st.lists(

@@ -3,12 +3,12 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_pipelines.column_types import nullable
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.loading import load_counted
-from delta_pipelines.delta.transaction import begin
+from delta_pipelines.delta.log.loading import load_counted
+from delta_pipelines.delta.write.transaction import begin
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.model.column_types import nullable
+from delta_pipelines.model.run_steps import Step, observing
+from delta_pipelines.model.table_definition import TableDefinition
 
 
 def test_a_replace_conflicts_with_a_concurrent_append(spark, table, put, look) -> None:

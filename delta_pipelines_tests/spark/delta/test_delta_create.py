@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.delta.sessions import setting
-from delta_pipelines.delta.transaction import begin
+from delta_pipelines.delta.jvm.sessions import setting
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.delta.write.transaction import begin
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.run_steps import Step, observing
+from delta_pipelines.model.table_definition import TableDefinition
 
 
 def test_a_new_table_is_one_commit_and_a_managed_table(spark, table, put, look) -> None:

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F
 
 import delta_pipelines
-from delta_pipelines.delta.spark_errors import conflict_class, explain, explained
+from delta_pipelines.delta.jvm.spark_errors import conflict_class, explain, explained
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 
 

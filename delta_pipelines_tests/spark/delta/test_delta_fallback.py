@@ -7,14 +7,14 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from delta_pipelines.column_types import nullable
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.delta.signatures import REQUIRED, Member, check_signatures, unavailable
-from delta_pipelines.delta.statements import cluster_by, comment_on, set_properties
-from delta_pipelines.delta.transaction import begin
+from delta_pipelines.delta.jvm.signatures import REQUIRED, Member, check_signatures, unavailable
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.delta.write.alter_statements import cluster_by, comment_on, set_properties
+from delta_pipelines.delta.write.transaction import begin
 from delta_pipelines.errors import DatasetError, SchemaChangeError
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.column_types import nullable
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.table_definition import TableDefinition
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from delta_pipelines.delta.folders import names_in, read_texts
-from delta_pipelines.delta.jvm import Jvm
+from delta_pipelines.delta.jvm.bridge import Jvm
+from delta_pipelines.delta.storage.folders import names_in, read_texts
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines_tests.spark.delta.test_delta_sessions import in_thread
 

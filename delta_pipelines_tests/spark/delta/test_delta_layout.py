@@ -5,10 +5,10 @@ import json
 import pytest
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.loading import read_pinned
-from delta_pipelines.delta.transaction import begin
+from delta_pipelines.delta.log.loading import read_pinned
+from delta_pipelines.delta.write.transaction import begin
 from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.model.table_definition import TableDefinition
 
 MODE = "delta.columnMapping.mode"
 ODD = "SELECT 1 AS `a b`, 'x' AS `c;=(`, named_struct('in side', 2) AS s"

@@ -6,18 +6,18 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType
 
-from delta_pipelines.delta import loading
-from delta_pipelines.delta.described import described_table
-from delta_pipelines.delta.loading import (
+from delta_pipelines.delta.log import loading
+from delta_pipelines.delta.log.describe_detail import described_table
+from delta_pipelines.delta.log.loading import (
     history_entry,
     known_entries,
     load_counted,
     load_table,
     read_pinned,
 )
-from delta_pipelines.delta.transaction import begin
+from delta_pipelines.delta.write.transaction import begin
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.identifiers import Identifier
 
 
 def jobs_of(spark: SparkSession, work: Callable[[], object]) -> int:

@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from delta_pipelines.column_types import nullable
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.transaction import begin
+from delta_pipelines.delta.write.transaction import begin
 from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.model.column_types import nullable
+from delta_pipelines.model.table_definition import TableDefinition
 
 
 def test_rows_schema_properties_comment_and_metadata_land_in_one_commit(

@@ -1,7 +1,7 @@
 """What a query reads is found in its analysed plan."""
 
-from delta_pipelines.delta.loading import read_pinned
-from delta_pipelines.delta.relations import DECLARED_PREFIX, Relation, relations
+from delta_pipelines.delta.log.loading import read_pinned
+from delta_pipelines.delta.query.relations import DECLARED_PREFIX, Relation, relations
 
 
 def kinds(frame) -> list[tuple[str, str | None]]:

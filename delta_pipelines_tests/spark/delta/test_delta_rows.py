@@ -2,7 +2,7 @@
 
 import pytest
 
-from delta_pipelines.delta.transaction import begin
+from delta_pipelines.delta.write.transaction import begin
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 
 

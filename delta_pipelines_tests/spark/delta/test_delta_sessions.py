@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.sessions import active, cancel_tag, isolated_session, job_tag
-from delta_pipelines.delta.settings import TIME_ZONE, row_settings
-from delta_pipelines.delta.spark_errors import explained
+from delta_pipelines.delta.jvm.sessions import active, cancel_tag, isolated_session, job_tag
+from delta_pipelines.delta.jvm.spark_errors import explained
+from delta_pipelines.delta.query.row_settings import TIME_ZONE, row_settings
 from delta_pipelines.errors import DatasetError
 
 

@@ -1,7 +1,7 @@
 """Every setting that Spark knows was looked at: it can change rows, or it cannot."""
 
-from delta_pipelines.delta.setting_rules import counts
-from delta_pipelines.delta.settings import registered_settings
+from delta_pipelines.delta.query.row_settings import registered_settings
+from delta_pipelines.delta.row_setting_rules import counts
 
 REVIEWED = (
     *("allowNamedFunctionArguments", "alwaysInlineCommonExpr", "analyzer.", "ansi."),

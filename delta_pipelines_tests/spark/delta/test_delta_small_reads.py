@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.loading import load_table, read_pinned
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines_tests.pipelines import jobs_started
+from delta_pipelines.delta.log.loading import load_table, read_pinned
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines_tests.support.pipelines import jobs_started
 
 TABLES: dict[str, tuple[str, ...]] = {
     "plain": ("CREATE TABLE {t} (id INT, v STRING) USING delta", "INSERT INTO {t} VALUES (1, 'a')"),

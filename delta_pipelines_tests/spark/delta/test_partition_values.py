@@ -7,8 +7,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.partition_values import checked_partitions, comes_back
-from delta_pipelines.delta.spark_errors import explain
+from delta_pipelines.delta.jvm.spark_errors import explain
+from delta_pipelines.delta.write.partition_values import checked_partitions, comes_back
 
 KEPT, LOST = True, False
 VALUES = {

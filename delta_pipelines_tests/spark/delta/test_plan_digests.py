@@ -8,11 +8,11 @@ import string
 import pytest
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.analysed import analysed_plan
-from delta_pipelines.delta.expression_ids import number_from_high
-from delta_pipelines.delta.jvm import Jvm
-from delta_pipelines.delta.plan_text import FIRST_ID
-from delta_pipelines.delta.sessions import isolated_session
+from delta_pipelines.delta.jvm.bridge import Jvm
+from delta_pipelines.delta.jvm.sessions import isolated_session
+from delta_pipelines.delta.query.analyzed_plan import analysed_plan
+from delta_pipelines.delta.query.plan_text import FIRST_ID
+from delta_pipelines.delta.startup.expression_ids import number_from_high
 
 VALUES = [
     *(1, 2, True, 1.0, 0.0, -0.0, float("nan"), float("inf"), None, "null", "NULL", "1", "1.0"),

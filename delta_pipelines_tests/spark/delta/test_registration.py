@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.registration import register
+from delta_pipelines.delta.catalog.registration import register
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.model.identifiers import Identifier
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import itertools
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.delta.log_files import local_table, newest_commit, rows_moved
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.delta.log.local_log import local_table, newest_commit, rows_moved
 from delta_pipelines.execution import Execution
-from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.model.checkpoints import CHECKPOINTS_KEY
+from delta_pipelines_tests.support.pipelines import (
     failure,
     rows_of,
     run,

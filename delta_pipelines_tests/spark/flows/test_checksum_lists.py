@@ -10,10 +10,10 @@ from urllib.parse import unquote
 import pytest
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines_tests.pipelines import run_well, scratch
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines_tests.spark.merge.table_log import standing_files
+from delta_pipelines_tests.support.pipelines import run_well, scratch
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 

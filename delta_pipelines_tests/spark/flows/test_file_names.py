@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pipelines as dp
-from delta_pipelines.delta import file_streams
-from delta_pipelines_tests.pipelines import failure, rows_of, run_one, run_well, scratch
+from delta_pipelines.delta.stream import file_streams
+from delta_pipelines_tests.support.pipelines import failure, rows_of, run_one, run_well, scratch
 
 NAMES = ["plain", "part[1]", "{a,b}", "q?", "star*", "back\\slash", "100% #+", "trailing "]
 Reading = Callable[[SparkSession], DataFrame]

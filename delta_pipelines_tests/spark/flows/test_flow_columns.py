@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pipelines as dp
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.delta.table import TableState
+from delta_pipelines.delta.log.loading import load_table
 from delta_pipelines.errors import SchemaChangeError
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY, checkpoints_of
-from delta_pipelines.steps import Step
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.model.checkpoints import CHECKPOINTS_KEY, checkpoints_of
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.run_steps import Step
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines_tests.support.pipelines import (
     failure,
     once_at,
     rows_of,

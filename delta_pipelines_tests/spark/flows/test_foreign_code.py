@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql.functions import udtf
 from pyspark.sql.udtf import AnalyzeResult
 
-from delta_pipelines.delta.jvm import Jvm
-from delta_pipelines_tests.pipelines import rows_of, run_one, run_well, scratch, version_of
+from delta_pipelines.delta.jvm.bridge import Jvm
+from delta_pipelines_tests.support.pipelines import rows_of, run_one, run_well, scratch, version_of
 
 
 def register(spark, name: str, number: int) -> None:

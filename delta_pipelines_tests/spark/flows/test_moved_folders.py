@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pipelines as dp
-from delta_pipelines.planning.checkpoints import CHECKPOINTS_KEY
-from delta_pipelines_tests.pipelines import failure, rows_of, run, run_well, scratch, seen
+from delta_pipelines.model.checkpoints import CHECKPOINTS_KEY
+from delta_pipelines_tests.support.pipelines import failure, rows_of, run, run_well, scratch, seen
 
 
 def land(folder: Path, *ids: int) -> None:

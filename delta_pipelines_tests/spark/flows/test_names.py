@@ -8,7 +8,14 @@ import delta_pipelines as dp
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.planning.planner import make_plan
 from delta_pipelines.planning.selection import Selection
-from delta_pipelines_tests.pipelines import failure, rows_of, run_one, run_well, scratch, seen
+from delta_pipelines_tests.support.pipelines import (
+    failure,
+    rows_of,
+    run_one,
+    run_well,
+    scratch,
+    seen,
+)
 
 
 class Text:

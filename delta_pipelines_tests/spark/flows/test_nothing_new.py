@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pipelines as dp
-from delta_pipelines.delta import stream_ends
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.planning.checkpoints import checkpoints_of
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.delta.stream import end_of_input
+from delta_pipelines.model.checkpoints import checkpoints_of
+from delta_pipelines_tests.support.pipelines import (
     jobs_started,
     rows_of,
     run_well,
@@ -101,7 +101,7 @@ def test_a_log_too_long_to_be_read_here_is_left_to_spark(spark, schema, folder, 
     pipeline = reading(schema, str(folder))
     run_well(pipeline, spark)
     assert actions(pipeline, spark)["lines"] == "none"
-    monkeypatch.setattr(stream_ends, "MOST_LOG_BYTES", 0)
+    monkeypatch.setattr(end_of_input, "MOST_LOG_BYTES", 0)
     assert actions(pipeline, spark)["lines"] == "refresh"
     assert run_well(pipeline, spark).results["lines"].status == "unchanged"
 
@@ -246,8 +246,8 @@ def test_files_that_spark_leaves_out_for_their_age_are_told(spark, schema, folde
 def test_a_file_that_goes_right_after_a_stream_ended_is_no_failure(
     spark, schema, folder, monkeypatch
 ):
-    listed = stream_ends.listed_files
+    listed = end_of_input.listed_files
     gone = (folder / "upload.csv.part").as_uri()
-    monkeypatch.setattr(stream_ends, "listed_files", lambda *which: [*listed(*which), gone])
+    monkeypatch.setattr(end_of_input, "listed_files", lambda *which: [*listed(*which), gone])
     result = run_well(reading(schema, str(folder)), spark).results["lines"]
     assert (result.status, result.notes) == ("completed", ())

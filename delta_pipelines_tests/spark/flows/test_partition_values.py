@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pipelines as dp
-from delta_pipelines.delta.transaction import Transaction
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.delta.write.transaction import Transaction
+from delta_pipelines_tests.support.pipelines import (
     failure,
     rows_of,
     run_one,
@@ -147,7 +147,7 @@ def test_rows_whose_values_were_lost_before_are_kept(spark, schema):
 
 
 def test_a_table_written_in_several_commits_refuses_them_too(spark, schema, monkeypatch):
-    from delta_pipelines.delta import transaction
+    from delta_pipelines.delta.write import transaction
 
     monkeypatch.setattr(transaction, "unavailable", lambda *_: "a test says so.")
     assert Transaction is not None

@@ -9,13 +9,20 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pipelines as dp
-from delta_pipelines.delta import history
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.delta.source_commits import FILE
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.checkpoints import checkpoints_of
-from delta_pipelines.steps import Step, observing
-from delta_pipelines_tests.pipelines import Injected, failure, rows_of, run, run_well, scratch
+from delta_pipelines.delta.log import data_versions
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.delta.stream.source_commits import FILE
+from delta_pipelines.model.checkpoints import checkpoints_of
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.run_steps import Step, observing
+from delta_pipelines_tests.support.pipelines import (
+    Injected,
+    failure,
+    rows_of,
+    run,
+    run_well,
+    scratch,
+)
 
 PutBack = Callable[[], None]
 
@@ -300,7 +307,7 @@ def test_dependencies_of_the_version_before_are_refreshed_once(spark, schema, mo
     newest.write_text("\n".join([json.dumps(about), *lines[1:]]))
     (log / f".{newest.name}.crc").unlink(missing_ok=True)
     for known in ("_known", "_entries"):
-        monkeypatch.setattr(history, known, {})
+        monkeypatch.setattr(data_versions, known, {})
     result = run_well(pipeline, spark).results["rows_now"]
     assert result.status == "completed"
     assert "it is not recorded which commit of" in result.reason

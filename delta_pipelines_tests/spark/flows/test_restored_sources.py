@@ -7,8 +7,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_pipelines as dp
-from delta_pipelines.steps import Step, observing
-from delta_pipelines_tests.pipelines import failure, rows_of, run, run_well, scratch, version_of
+from delta_pipelines.model.run_steps import Step, observing
+from delta_pipelines_tests.support.pipelines import (
+    failure,
+    rows_of,
+    run,
+    run_well,
+    scratch,
+    version_of,
+)
 
 
 def append(spark: SparkSession, table: str, *ids: int) -> None:

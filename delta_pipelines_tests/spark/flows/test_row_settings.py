@@ -2,7 +2,7 @@
 
 import pytest
 
-from delta_pipelines_tests.pipelines import run_one, run_well, scratch
+from delta_pipelines_tests.support.pipelines import run_one, run_well, scratch
 
 
 @pytest.mark.parametrize(

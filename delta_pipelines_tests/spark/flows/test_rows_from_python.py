@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import Row
 
-from delta_pipelines_tests.pipelines import rows_of, run_one, run_well, scratch, version_of
+from delta_pipelines_tests.support.pipelines import rows_of, run_one, run_well, scratch, version_of
 
 OPAQUE = "it reads rows whose origin Spark does not tell (Python, an RDD, a checkpoint)"
 

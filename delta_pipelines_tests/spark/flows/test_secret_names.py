@@ -1,6 +1,6 @@
 """Inputs whose names hold what is a secret elsewhere are no change from one run to the next."""
 
-from delta_pipelines_tests.pipelines import run_one, run_well, scratch
+from delta_pipelines_tests.support.pipelines import run_one, run_well, scratch
 
 SECRET = "hunter22"
 

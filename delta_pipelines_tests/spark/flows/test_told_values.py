@@ -5,7 +5,7 @@ import json
 import pytest
 from pyspark.sql import functions as F
 
-from delta_pipelines_tests.pipelines import run_well, scratch
+from delta_pipelines_tests.support.pipelines import run_well, scratch
 
 PAIRS = {
     "list of one": (["a,b"], ["a", "b"]),

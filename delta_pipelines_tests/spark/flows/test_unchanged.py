@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
-from delta_pipelines.delta import history
-from delta_pipelines.quality.watch import Watch
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.delta.log import data_versions
+from delta_pipelines.update.expectation_counts import Watch
+from delta_pipelines_tests.support.pipelines import (
     Feed,
     jobs_started,
     merged,
@@ -421,7 +421,7 @@ def test_a_table_altered_more_than_a_hundred_times_is_nobody_elses(spark, schema
         commit = {"commitInfo": {"timestamp": version, "operation": "SET TBLPROPERTIES"}}
         (log / "_delta_log" / f"{version:020}.json").write_text(json.dumps(commit) + "\n")
     for known in ("_known", "_entries"):
-        monkeypatch.setattr(history, known, {})  # another process
+        monkeypatch.setattr(data_versions, known, {})  # another process
     results = run_well(pipeline, spark).results
     assert [results[name].reason for name in ("t", "child")] == [
         "nothing changed since version 0"

@@ -3,16 +3,16 @@
 import json
 
 import delta_pipelines as dp
-from delta_pipelines.delta.folders import delete_below
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.planning.checkpoints import (
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.delta.storage.folders import delete_below
+from delta_pipelines.model.checkpoints import (
     CHECKPOINTS_KEY,
     EPOCH_KEY,
     REPLACED_KEY,
     checkpoints_of,
 )
-from delta_pipelines_tests.pipelines import failure, rows_of, run_one, run_well, scratch
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines_tests.support.pipelines import failure, rows_of, run_one, run_well, scratch
 
 
 def set_property(spark, table, key, value):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from delta_pipelines.flows import facts
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.update import table_facts
+from delta_pipelines_tests.support.pipelines import (
     Feed,
     failure,
     merged,
@@ -47,9 +47,9 @@ def test_what_a_merge_left_is_loaded_and_counted_by_one_look(spark, schema, monk
     feed = Feed(COLUMNS, (1, "a", 1))
     pipeline = upsert(schema, feed)
     run_well(pipeline, spark)
-    looks, load = [], facts.load_counted
-    monkeypatch.setattr(facts, "load_counted", lambda *of: looks.append(of) or load(*of))
-    monkeypatch.setattr(facts, "load_table", None)
+    looks, load = [], table_facts.load_counted
+    monkeypatch.setattr(table_facts, "load_counted", lambda *of: looks.append(of) or load(*of))
+    monkeypatch.setattr(table_facts, "load_table", None)
     feed.set((1, "A", 2), (2, "b", 2))
     assert (run_one(pipeline, spark).rows, len(looks)) == (2, 1)
     pipeline.run(spark, force=True)

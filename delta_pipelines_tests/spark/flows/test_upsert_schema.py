@@ -3,7 +3,7 @@
 import pytest
 
 from delta_pipelines.errors import SchemaChangeError
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines_tests.support.pipelines import (
     Feed,
     failure,
     merged,

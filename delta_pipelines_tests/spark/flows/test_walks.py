@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from delta_pipelines_tests.walk import Walk
+from delta_pipelines_tests.support.pipeline_walk import Walk
 
 RUNS = 20
 """Runs of a walk."""

@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from delta_pipelines import author_code as code
-from delta_pipelines.planning import tracing
-from delta_pipelines_tests.pipelines import rows_of, run_well, scratch
-from delta_pipelines_tests.ways.literals import GLOBAL, LITERALS
-from delta_pipelines_tests.ways.python_on_rows import PYTHON, holding
-from delta_pipelines_tests.ways.sources import SOURCES, file_changed
-from delta_pipelines_tests.ways.world import ENVIRONMENT, World
+from delta_pipelines.planning.skipping import dependency_trace
+from delta_pipelines.user_code import author_code as code
+from delta_pipelines_tests.support.pipelines import rows_of, run_well, scratch
+from delta_pipelines_tests.support.row_changes.literals import GLOBAL, LITERALS
+from delta_pipelines_tests.support.row_changes.outside_world import ENVIRONMENT, World
+from delta_pipelines_tests.support.row_changes.python_on_rows import PYTHON, holding
+from delta_pipelines_tests.support.row_changes.sources import SOURCES, file_changed
 
 WAYS = {**LITERALS, **SOURCES, **PYTHON}
 SETTINGS = {
@@ -121,7 +121,7 @@ def test_settings_that_change_rows_and_code_of_the_author_are_not_missed(
 
     run_well(pipeline, spark)
     with monkeypatch.context() as patched:
-        patched.setattr(tracing, "library_versions", lambda: "another")
+        patched.setattr(dependency_trace, "library_versions", lambda: "another")
         assert "Python or an installed library changed" in reason()
     (tmp_path / "helper_of_the_author.py").write_text("RATE = 1\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -8,13 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.merge import MergeResult
-from delta_pipelines_tests.spark.merge.oracle import (
-    PLAIN,
-    Rows,
-    When,
-    create,
-    run_both,
-)
+from delta_pipelines_tests.spark.merge.oracle import PLAIN, Rows, When, create, run_both
 
 Merge = Callable[..., MergeResult]
 

@@ -13,13 +13,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.merge import MergeBuilder, MergeResult, merge_into
-from delta_pipelines.steps import Step, observing
-from delta_pipelines_tests.reading import Rows, newest_rows
+from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines_tests.spark.merge.table_log import (
     check_no_orphans,
     check_statistics,
     read_by_file,
 )
+from delta_pipelines_tests.support.table_reader import Rows, newest_rows
 
 PLAIN, PARTITIONED, DV, DV_PARTITIONED, MAPPED = LAYOUTS = (
     *("plain", "partitioned", "dv"),

@@ -12,12 +12,12 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.sessions import setting
+from delta_pipelines.delta.jvm.sessions import setting
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MergeResult, command, merge_into
-from delta_pipelines.merge.prepared import MODE
-from delta_pipelines.merge.result import MERGE_METRICS, merge_metrics
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.merge.source import MODE
+from delta_pipelines.model.merge_result import MERGE_METRICS, merge_metrics
+from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     PARTITIONED,

@@ -2,11 +2,11 @@
 
 from decimal import Decimal
 
-from delta_pipelines.delta import target_files
-from delta_pipelines.merge import merge_into, own
-from delta_pipelines_tests.pipelines import Feed, merged, run_well, scratch, seen
+from delta_pipelines.delta.merge import candidate_files
+from delta_pipelines.merge import classic_executor, merge_into
 from delta_pipelines_tests.spark.merge.oracle import DV, MAPPED, create, insert, run_own, update
 from delta_pipelines_tests.spark.merge.table_log import read_by_file, standing_files
+from delta_pipelines_tests.support.pipelines import Feed, merged, run_well, scratch, seen
 
 THIRD = Decimal("3.333333333333333333")
 """The double beside it is greater."""
@@ -25,9 +25,9 @@ def test_statistics_tell_decimals_exactly_after_every_merge(spark, tmp_path):
             "t.k = s.k",
             [update(), insert()],
         )
-        own = spark.read.format("delta").load(f"{path}_own")
-        assert own.where(f"k = {THIRD}").count() == 1
-        assert own.where(f"k = {THIRD + 1}").collect() == [(THIRD + 1, -1)]
+        classic_executor = spark.read.format("delta").load(f"{path}_own")
+        assert classic_executor.where(f"k = {THIRD}").count() == 1
+        assert classic_executor.where(f"k = {THIRD + 1}").collect() == [(THIRD + 1, -1)]
 
 
 def test_a_second_vector_and_removals_keep_what_the_log_had(spark, tmp_path):
@@ -46,8 +46,8 @@ def test_a_second_vector_and_removals_keep_what_the_log_had(spark, tmp_path):
 
 
 def test_an_upsert_keyed_on_a_decimal_finds_its_rows_again(spark, schema, monkeypatch):
-    monkeypatch.setattr(target_files, "FEW_FILES", 0)  # files are skipped as in a large table
-    monkeypatch.setattr(own, "FEWEST_FILES", 1)
+    monkeypatch.setattr(candidate_files, "FEW_FILES", 0)  # files are skipped as in a large table
+    monkeypatch.setattr(classic_executor, "FEWEST_FILES", 1)
     feed = Feed(COLUMNS, *ROWS)
     pipeline = scratch(schema)
     merged(pipeline, "t", feed, keys=["k"])

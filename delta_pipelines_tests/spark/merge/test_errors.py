@@ -8,13 +8,7 @@ from pyspark.sql import functions as F
 
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MergeBuilder, merge_into
-from delta_pipelines_tests.spark.merge.oracle import (
-    DV,
-    PARTITIONED,
-    PLAIN,
-    create,
-    last_version,
-)
+from delta_pipelines_tests.spark.merge.oracle import DV, PARTITIONED, PLAIN, create, last_version
 
 DDL = "id int, v int"
 ON = "t.id = s.id"

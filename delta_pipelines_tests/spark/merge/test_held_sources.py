@@ -6,14 +6,14 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta import numbered as module
-from delta_pipelines.delta.numbered import numbered
-from delta_pipelines.delta.pinned import pinned
-from delta_pipelines.delta.sessions import setting
+from delta_pipelines.delta.jvm.sessions import setting
+from delta_pipelines.delta.merge import row_numbers as module
+from delta_pipelines.delta.merge.pinned_query import pinned
+from delta_pipelines.delta.merge.row_numbers import numbered
 from delta_pipelines.errors import SessionError
-from delta_pipelines.merge import merge_into, own, prepared
-from delta_pipelines.merge.prepared import DRIVER_ROWS, MODE
-from delta_pipelines.steps import Step
+from delta_pipelines.merge import classic_executor, merge_into, source
+from delta_pipelines.merge.source import DRIVER_ROWS, MODE
+from delta_pipelines.model.run_steps import Step
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     PLAIN,
@@ -72,8 +72,8 @@ def held(spark, monkeypatch):
         made.append(numbered(*asked))
         return made[-1]
 
-    monkeypatch.setattr(prepared, "numbered", spied)
-    monkeypatch.setattr(prepared, "_FEW_ROWS", 0)
+    monkeypatch.setattr(source, "numbered", spied)
+    monkeypatch.setattr(source, "_FEW_ROWS", 0)
     return made
 
 
@@ -230,7 +230,7 @@ def test_marked_rows_of_one_file_into_a_feed_of_many_files(spark, tmp_path, layo
 
 def test_after_a_conflict_the_same_rows_are_merged(spark, tmp_path, table, held, monkeypatch):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV, files=2)
-    write, done = own.OwnMerge._write, []
+    write, done = classic_executor.OwnMerge._write, []
 
     def late(self, *args):
         if not done:
@@ -238,7 +238,7 @@ def test_after_a_conflict_the_same_rows_are_merged(spark, tmp_path, table, held,
             spark.sql(f"UPDATE {table} SET v = 'late'")
         return write(self, *args)
 
-    monkeypatch.setattr(own.OwnMerge, "_write", late)
+    monkeypatch.setattr(classic_executor.OwnMerge, "_write", late)
     merge = merge_into(spark, path, spark.table(table), "t.id = s.id", executor="classic")
     result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
     assert (result.attempts, len(held)) == (2, 1)
@@ -249,8 +249,8 @@ def test_what_cannot_be_held_is_copied(spark, tmp_path, table, monkeypatch):
     def fails(*_):
         raise Py4JError("another version")
 
-    monkeypatch.setattr(prepared, "numbered", fails)
-    monkeypatch.setattr(prepared, "_FEW_ROWS", 0)
+    monkeypatch.setattr(source, "numbered", fails)
+    monkeypatch.setattr(source, "_FEW_ROWS", 0)
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
     merge = merge_into(spark, path, spark.table(table), "t.id = s.id", executor="classic")
     result = merge.when_matched_update_all().execute()

@@ -6,15 +6,15 @@ from datetime import date, timedelta
 import pytest
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta import target_files
-from delta_pipelines.delta.jvm import Jvm, items
-from delta_pipelines.delta.key_ranges import KeyRange
-from delta_pipelines.delta.merge_resolution import resolve_merge
-from delta_pipelines.delta.merge_transaction import MergeTransaction
-from delta_pipelines.delta.sessions import active
+from delta_pipelines.delta.jvm.bridge import Jvm, items
+from delta_pipelines.delta.jvm.sessions import active
+from delta_pipelines.delta.merge import candidate_files
+from delta_pipelines.delta.merge.key_ranges import KeyRange
+from delta_pipelines.delta.merge.resolution import resolve_merge
+from delta_pipelines.delta.merge.transaction import MergeTransaction
 from delta_pipelines.merge import merge_into
-from delta_pipelines.merge.native import described
-from delta_pipelines.merge.target import open_target
+from delta_pipelines.merge.native_executor import described
+from delta_pipelines.merge.target_table import open_target
 
 FILES = 60
 """More than the list beside the log keeps."""
@@ -95,7 +95,7 @@ def test_what_the_driver_does_not_judge_is_left_to_delta(spark, table, on, range
 
 
 def test_a_table_of_many_files_is_left_to_delta(spark, table, monkeypatch):
-    monkeypatch.setattr(target_files, "MOST_LISTED", FILES)
+    monkeypatch.setattr(candidate_files, "MOST_LISTED", FILES)
     assert not candidates(spark, table, "t.id = s.id", [[KeyRange(5, 12)]], marks_rows=True)[1]
 
 

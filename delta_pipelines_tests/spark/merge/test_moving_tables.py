@@ -3,11 +3,11 @@
 import pytest
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.fixed_rows import RowsFailure
+from delta_pipelines.delta.merge.materialized_rows import RowsFailure
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge import merge_into, own
-from delta_pipelines.merge.prepared import MergeSource
-from delta_pipelines.steps import Step
+from delta_pipelines.merge import classic_executor, merge_into
+from delta_pipelines.merge.source import MergeSource
+from delta_pipelines.model.run_steps import Step
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     LAYOUTS,
@@ -164,14 +164,14 @@ def test_an_idempotent_write_is_done_once_also_after_a_conflict(
         merge = merge_into(session, path, rows, "t.id = s.id", executor=executor)
         return merge.when_matched_update_all().when_not_matched_insert_all()
 
-    write, others = own.OwnMerge._write, []
+    write, others = classic_executor.OwnMerge._write, []
 
     def late(self, *args):
         if not others:
             others.append(spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3").collect())
         return write(self, *args)
 
-    monkeypatch.setattr(own.OwnMerge, "_write", late)
+    monkeypatch.setattr(classic_executor.OwnMerge, "_write", late)
     assert append(1).execute().attempts == (2 if executor == "classic" else 1)
     version = last_version(path)
     with monkeypatch.context() as patched:  # the source is not even read
@@ -186,7 +186,7 @@ def test_an_idempotent_write_is_done_once_also_after_a_conflict(
 def test_matches_that_got_lost_are_found_again(spark, tmp_path, monkeypatch, times):
     """As when the executor that kept them ends between the scan and the writing."""
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
-    write, failed = own.OwnMerge._write, []
+    write, failed = classic_executor.OwnMerge._write, []
 
     def losing(self, *args):
         if len(failed) < times:
@@ -194,8 +194,8 @@ def test_matches_that_got_lost_are_found_again(spark, tmp_path, monkeypatch, tim
             return spark.sql("SELECT raise_error('a block is gone')").collect()
         return write(self, *args)
 
-    monkeypatch.setattr(own.OwnMerge, "_write", losing)
-    monkeypatch.setattr(own, "rows_failure", lambda *_: RowsFailure.LOST_BLOCK)
+    monkeypatch.setattr(classic_executor.OwnMerge, "_write", losing)
+    monkeypatch.setattr(classic_executor, "rows_failure", lambda *_: RowsFailure.LOST_BLOCK)
     merge = merge_into(spark, path, source(spark), "t.id = s.id").when_matched_delete()
     if times == 1:
         assert merge.execute().attempts == 2

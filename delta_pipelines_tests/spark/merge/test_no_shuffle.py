@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import functions as F
 
-from delta_pipelines.merge import merge_into, nearness
-from delta_pipelines_tests.pipelines import bytes_shuffled
+from delta_pipelines.merge import broadcast, merge_into
 from delta_pipelines_tests.spark.merge.oracle import DV, PLAIN
+from delta_pipelines_tests.support.pipelines import bytes_shuffled
 
 ROWS, WIDTH = 20_000, 200
 BROADCAST = "spark.delta_pipelines.merge.broadcastBytes"
@@ -51,7 +51,7 @@ def test_wide_rows_are_not_broadcast_by_their_number(spark, tmp_path, kept):
     read = session.read.format("delta" if kept == "in its files" else "parquet").load(source)
     hinted = []
     with pytest.MonkeyPatch.context() as spy:
-        spy.setattr(nearness.F, "broadcast", lambda frame: hinted.append(frame.columns) or frame)
+        spy.setattr(broadcast.F, "broadcast", lambda frame: hinted.append(frame.columns) or frame)
         merge = merge_into(session, path, read, "t.id = s.id", executor="classic")
         merge = merge.when_matched_update_all(skip_unchanged=True)
         merge.execute()

@@ -10,8 +10,8 @@ import pytest
 
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import command, merge_into
-from delta_pipelines.merge.prepared import MergeSource
-from delta_pipelines.steps import Step
+from delta_pipelines.merge.source import MergeSource
+from delta_pipelines.model.run_steps import Step
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     PLAIN,

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta import target_files
+from delta_pipelines.delta.merge import candidate_files
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge import merge_into, own
-from delta_pipelines.merge.prepared import DRIVER_ROWS
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.merge import classic_executor, merge_into
+from delta_pipelines.merge.source import DRIVER_ROWS
+from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines_tests.spark.merge.oracle import (
     CHANGED,
     DV,
@@ -98,9 +98,9 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def choose(way: str) -> None:
         if way != "few":
-            monkeypatch.setattr(own, "FEW_PAIRS", 0)
+            monkeypatch.setattr(classic_executor, "FEW_PAIRS", 0)
         if way == "queries":
-            monkeypatch.setattr(target_files, "MOST_IN_BITMAPS", -1)
+            monkeypatch.setattr(candidate_files, "MOST_IN_BITMAPS", -1)
 
     return choose
 
@@ -141,8 +141,8 @@ def test_every_case_is_as_by_delta(spark, tmp_path, layout, case):
 def test_a_source_too_large_to_be_broadcast(spark, tmp_path, layout, case, monkeypatch):
     """Neither kept on the driver nor broadcast: both sides of the joins are shuffled."""
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
-    monkeypatch.setattr("delta_pipelines.merge.nearness._BROADCAST_BYTES", 0)
-    monkeypatch.setattr("delta_pipelines.merge.prepared._FEW_ROWS", 0)
+    monkeypatch.setattr("delta_pipelines.merge.broadcast._BROADCAST_BYTES", 0)
+    monkeypatch.setattr("delta_pipelines.merge.source._FEW_ROWS", 0)
     before = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:

@@ -6,11 +6,11 @@ import pytest
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.fixed_rows import RDD_NAME, RowsFailure
+from delta_pipelines.delta.merge.materialized_rows import RDD_NAME, RowsFailure
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MaterializeSourceReason, MergeSource, merge_into
-from delta_pipelines.merge.prepared import DRIVER_BYTES, DRIVER_ROWS, LEVELS, MAX_ATTEMPTS, MODE
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.merge.source import DRIVER_BYTES, DRIVER_ROWS, LEVELS, MAX_ATTEMPTS, MODE
+from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     PLAIN,
@@ -238,7 +238,7 @@ def test_nothing_is_kept_of_a_merge_that_failed(session, tmp_path, executor):
 
 
 def test_the_seeds_log_lines(session, prepared, caplog):
-    with caplog.at_level(logging.DEBUG, logger="delta_pipelines.merge.prepared"):
+    with caplog.at_level(logging.DEBUG, logger="delta_pipelines.merge.source"):
         prepared(session, session.createDataFrame([(1, 2)], "k INT, v INT"), [0])
     told = [record.getMessage() for record in caplog.records]
     assert told[0] == "Materializing MERGE with pruned columns [k]."

@@ -18,8 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from delta_pipelines.merge import merge_into, own
-from delta_pipelines_tests.reading import newest_rows
+from delta_pipelines.merge import classic_executor, merge_into
 from delta_pipelines_tests.spark.merge.oracle import (
     LAYOUTS,
     When,
@@ -37,6 +36,7 @@ from delta_pipelines_tests.spark.merge.table_log import (
     check_statistics,
     read_by_file,
 )
+from delta_pipelines_tests.support.table_reader import newest_rows
 
 KEYS = 500
 EPOCH = datetime(2026, 11, 22, tzinfo=timezone.utc)
@@ -197,7 +197,7 @@ def test_random_merges_leave_what_delta_leaves(
     def hold(table: Table, batches: list[Batch]) -> None:
         with pytest.MonkeyPatch.context() as patch:
             if table.counts_pairs:
-                patch.setattr(own, "FEW_PAIRS", 0)
+                patch.setattr(classic_executor, "FEW_PAIRS", 0)
             done.update(both_ways(spark, tmp_path_factory.mktemp("random"), table, batches))
         done["tables"] += 1
 

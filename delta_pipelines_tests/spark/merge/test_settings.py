@@ -3,7 +3,7 @@
 import pytest
 
 from delta_pipelines.merge import merge_into
-from delta_pipelines.merge.prepared import DRIVER_ROWS
+from delta_pipelines.merge.source import DRIVER_ROWS
 from delta_pipelines_tests.spark.merge.oracle import DV, PLAIN, create, read
 
 EXECUTORS = ("native", "classic")

@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.setting_names import AUTO_MERGE
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MergeResult, merge_into
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.model.run_steps import Step, observing
+from delta_pipelines.model.setting_names import AUTO_MERGE
 from delta_pipelines_tests.spark.merge.oracle import DV, create, in_order, last_version, read
 
 ON = "t.id = s.id"

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.jvm import Jvm
-from delta_pipelines.delta.source_plan import (
+from delta_pipelines.delta.jvm.bridge import Jvm
+from delta_pipelines.delta.merge.source_facts import (
     _delta_predicates,
     equi_join_keys,
     gather_source_facts,

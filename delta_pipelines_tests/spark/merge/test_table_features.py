@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import functions as F
 
 from delta_pipelines.merge import command, merge_into
-from delta_pipelines_tests.pipelines import jobs_started
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
     PLAIN,
@@ -20,6 +19,7 @@ from delta_pipelines_tests.spark.merge.oracle import (
     run_own,
     update,
 )
+from delta_pipelines_tests.support.pipelines import jobs_started
 
 COLUMNS = "id INT, v STRING"
 ROWS = [(number, f"v{number}") for number in range(20)]

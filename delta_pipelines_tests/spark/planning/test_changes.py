@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import functions as F
 
-from delta_pipelines_tests.pipelines import Feed, mirror, run_well, scratch, seen
+from delta_pipelines_tests.support.pipelines import Feed, mirror, run_well, scratch, seen
 
 
 @pytest.fixture

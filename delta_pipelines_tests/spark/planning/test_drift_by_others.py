@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from delta_pipelines.errors import DatasetError, SchemaChangeError
-from delta_pipelines_tests.pipelines import failure, run_one, run_well, scratch, seen
+from delta_pipelines_tests.support.pipelines import failure, run_one, run_well, scratch, seen
 
 
 def view(schema, query, **options):

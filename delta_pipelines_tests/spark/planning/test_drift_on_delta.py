@@ -12,8 +12,9 @@ from pyspark.sql import Row
 from pyspark.sql import types as T
 
 from delta_pipelines.errors import DatasetError, SchemaChangeError
-from delta_pipelines_tests import drift_rules as rules
-from delta_pipelines_tests.drift_schemas import (
+from delta_pipelines_tests.support import drift_rules as rules
+from delta_pipelines_tests.support.pipelines import failure, run_one, scratch, seen, version_of
+from delta_pipelines_tests.support.random_schemas import (
     Column,
     Schema,
     changed_schema,
@@ -21,7 +22,6 @@ from delta_pipelines_tests.drift_schemas import (
     random_value,
     struct,
 )
-from delta_pipelines_tests.pipelines import failure, run_one, scratch, seen, version_of
 
 KEY = Column("id", "int")
 Values = dict[str, Any]

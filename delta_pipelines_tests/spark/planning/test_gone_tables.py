@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines_tests.pipelines import rows_of, run_well, scratch
+from delta_pipelines_tests.support.pipelines import rows_of, run_well, scratch
 
 
 @pytest.fixture

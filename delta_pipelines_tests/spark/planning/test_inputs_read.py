@@ -3,8 +3,8 @@
 import pytest
 
 from delta_pipelines.errors import UndeclaredInputError
-from delta_pipelines.steps import Step
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.model.run_steps import Step
+from delta_pipelines_tests.support.pipelines import (
     Feed,
     mirror,
     once_at,

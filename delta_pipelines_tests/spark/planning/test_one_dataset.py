@@ -1,8 +1,9 @@
 """What goes wrong with one dataset while planning concerns that one alone."""
 
 import delta_pipelines as dp
-from delta_pipelines.planning import planner, tables
-from delta_pipelines_tests.pipelines import run, run_well, scratch
+from delta_pipelines.planning import planner
+from delta_pipelines.planning.query import table_versions
+from delta_pipelines_tests.support.pipelines import run, run_well, scratch
 
 
 def test_an_unexpected_error_is_its_datasets_own(spark, schema, monkeypatch):
@@ -59,13 +60,13 @@ def test_planning_one_dataset_anew_loads_that_one_and_what_it_reads(spark, schem
     run_well(pipeline, spark)
     plan = pipeline.plan(spark)
     loads = []
-    load = tables.load_table
+    load = table_versions.load_table
 
     def counted(session, identifier, entry):
         loads.append(identifier.name)
         return load(session, identifier, entry)
 
-    monkeypatch.setattr(tables, "load_table", counted)
+    monkeypatch.setattr(table_versions, "load_table", counted)
     monkeypatch.setattr(planner.Redaction, "of", None)  # the plan's own is handed over
     anew = planner.plan_anew(plan, spark, plan.datasets["last"].identifier)
     assert loads == ["last", "first"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines_tests.support.pipelines import (
     Feed,
     merged,
     mirror,

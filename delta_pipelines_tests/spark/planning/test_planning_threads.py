@@ -5,8 +5,9 @@ import threading
 import pytest
 
 from delta_pipelines.errors import DeclarationError
-from delta_pipelines.planning import side_by_side, tables
-from delta_pipelines_tests.pipelines import rows_of, run_well, scratch
+from delta_pipelines.planning import planning_threads
+from delta_pipelines.planning.query import table_versions
+from delta_pipelines_tests.support.pipelines import rows_of, run_well, scratch
 
 MANY = 12
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -86,13 +87,13 @@ def test_a_query_that_reads_no_dataset_is_analysed_while_the_catalog_is_asked(
     spark, schema, monkeypatch
 ):
     called = threading.Event()
-    ask = tables.known_entries
+    ask = table_versions.known_entries
 
     def wait_and_ask(*arguments):
         assert called.wait(60)
         return ask(*arguments)
 
-    monkeypatch.setattr(tables, "known_entries", wait_and_ask)
+    monkeypatch.setattr(table_versions, "known_entries", wait_and_ask)
     pipeline = scratch(schema)
 
     @pipeline.materialized_view
@@ -131,7 +132,7 @@ def test_what_cannot_be_planned_concerns_itself_and_its_readers_alone(spark, sch
 
 def test_sessions_that_threads_share_are_planned_in_by_the_caller(spark, schema, monkeypatch):
     notes = Notes()
-    monkeypatch.setattr(side_by_side, "threads_are_apart", lambda spark: False)
+    monkeypatch.setattr(planning_threads, "threads_are_apart", lambda spark: False)
     mixed(schema, notes).plan(spark)
     assert notes.threads == {threading.current_thread()}
 

@@ -1,8 +1,8 @@
 """Declared properties that Delta turns into a protocol, or spells otherwise."""
 
-from delta_pipelines.delta.jvm import Jvm
-from delta_pipelines.delta.property_names import DELTA_PROPERTIES
-from delta_pipelines_tests.pipelines import rows_of, run_well, scratch, version_of
+from delta_pipelines.delta.jvm.bridge import Jvm
+from delta_pipelines.graph.delta_property_names import DELTA_PROPERTIES
+from delta_pipelines_tests.support.pipelines import rows_of, run_well, scratch, version_of
 
 DECLARED = {
     "delta.minReaderVersion": "2",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import delta_pipelines as dp
-from delta_pipelines_tests.pipelines import rows_of, run_well, scratch, version_of
+from delta_pipelines_tests.support.pipelines import rows_of, run_well, scratch, version_of
 
 
 def with_an_upsert(schema: str, name: str) -> dp.Pipeline:

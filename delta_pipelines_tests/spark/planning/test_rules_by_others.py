@@ -3,10 +3,18 @@
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines.delta.transaction import begin
+from delta_pipelines.delta.write.transaction import begin
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines_tests.pipelines import failure, rows_of, run, run_one, run_well, scratch, seen
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines_tests.support.pipelines import (
+    failure,
+    rows_of,
+    run,
+    run_one,
+    run_well,
+    scratch,
+    seen,
+)
 
 IDENTITY = "i BIGINT GENERATED {} AS IDENTITY, k INT"
 

@@ -3,9 +3,16 @@
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines.delta.signatures import Member, check_signatures
-from delta_pipelines.steps import Step, observing
-from delta_pipelines_tests.pipelines import failure, rows_of, run, run_well, scratch, version_of
+from delta_pipelines.delta.jvm.signatures import Member, check_signatures
+from delta_pipelines.model.run_steps import Step, observing
+from delta_pipelines_tests.support.pipelines import (
+    failure,
+    rows_of,
+    run,
+    run_well,
+    scratch,
+    version_of,
+)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import udtf
 
 from delta_pipelines.errors import UndeclaredInputError
-from delta_pipelines_tests.pipelines import Feed, mirror, rows_of, run_well, scratch
+from delta_pipelines_tests.support.pipelines import Feed, mirror, rows_of, run_well, scratch
 
 A = "id INT, k STRING, v INT, ts TIMESTAMP, xs ARRAY<INT>"
 COUNTING = "SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3"

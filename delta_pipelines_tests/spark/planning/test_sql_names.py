@@ -2,7 +2,15 @@
 
 import pytest
 
-from delta_pipelines_tests.pipelines import Feed, merged, mirror, rows_of, run_well, scratch, seen
+from delta_pipelines_tests.support.pipelines import (
+    Feed,
+    merged,
+    mirror,
+    rows_of,
+    run_well,
+    scratch,
+    seen,
+)
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql.types import DayTimeIntervalType, IntegerType, StructType
 
 import delta_pipelines as dp
-from delta_pipelines.delta.definition import TableDefinition
-from delta_pipelines.delta.loading import load_table
-from delta_pipelines.delta.rehearsal import rehearse
-from delta_pipelines_tests.pipelines import rows_of, run, run_well, scratch
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.delta.write.dry_run import rehearse
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines_tests.support.pipelines import rows_of, run, run_well, scratch
 
 
 def sql(query, kind="materialized_view", **options):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines_tests.pipelines import Feed, merged, rows_of, run_well, scratch
+from delta_pipelines_tests.support.pipelines import Feed, merged, rows_of, run_well, scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -43,7 +43,7 @@ def test_a_file_in_a_folder_runs_with_the_files_around_it_and_without_javas_stac
     )
     (tmp_path / "landing").mkdir()
     (tmp_path / "landing" / "a.csv").write_text("GB\nDE\n")
-    main = "from delta_pipelines.cli import main; main()"
+    main = "from delta_pipelines.cli.commands import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", main, "run", "my pipelines/shop.py:shop"],
         cwd=tmp_path,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from delta_pipelines_tests.history import problems, read_log
-from delta_pipelines_tests.pipelines import rows_of
-from delta_pipelines_tests.rounds import TABLES, Writer
+from delta_pipelines_tests.support.history_checker import problems, read_log
+from delta_pipelines_tests.support.pipelines import rows_of
+from delta_pipelines_tests.support.refresh_rounds import TABLES, Writer
 
 THREADS = 8
 ROUNDS = 3

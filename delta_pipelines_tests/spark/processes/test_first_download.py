@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from delta_pipelines_tests.workers import Worker
+from delta_pipelines_tests.support.spark_workers import Worker
 
 
 def test_two_first_starts_at_once_both_get_their_jars(tmp_path: Path, process_settings):

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from delta_pipelines_tests.killing import KILLED, PATIENCE
-from delta_pipelines_tests.workers import Worker
+from delta_pipelines_tests.support.killed_process import KILLED, PATIENCE
+from delta_pipelines_tests.support.spark_workers import Worker
 
 PREAMBLE = """
 from pathlib import Path
 import delta_pipelines as dp
-from delta_pipelines_tests.killing import Killing
+from delta_pipelines_tests.support.killed_process import Killing
 """
 
 

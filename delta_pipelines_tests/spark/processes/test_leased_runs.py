@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines import Pipeline
 from delta_pipelines.datasets.manager import DatasetManager
-from delta_pipelines.delta import lease_storage
-from delta_pipelines.delta.lease_storage import (
+from delta_pipelines.delta.storage import hadoop_lease_files
+from delta_pipelines.delta.storage.hadoop_lease_files import (
     FOLDER,
     OWN_FOLDER,
     HadoopLeaseFiles,
@@ -16,12 +16,12 @@ from delta_pipelines.delta.lease_storage import (
 )
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.execution import Execution
-from delta_pipelines.fingerprint import definition_hash
-from delta_pipelines.flows.context import UpdateContext
-from delta_pipelines.flows.lease import lease_on
-from delta_pipelines.identifiers import Identifier
-from delta_pipelines.steps import Step
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.run_steps import Step
+from delta_pipelines.update.context import UpdateContext
+from delta_pipelines.update.lease import lease_on
+from delta_pipelines.user_code.definition_hash import definition_hash
+from delta_pipelines_tests.support.pipelines import (
     Feed,
     failure,
     merged,
@@ -73,7 +73,9 @@ def test_a_lease_is_in_a_table_beside_which_nobody_may_write(
     place = tmp_path.resolve() / "closed" / "t"
     spark.sql(f"CREATE TABLE {schema}.t USING delta LOCATION '{place}' AS SELECT 1 AS id")
     spark.sql(f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')")
-    monkeypatch.setattr(lease_storage.os, "access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setattr(
+        hadoop_lease_files.os, "access", lambda *_: False
+    )  # root may write anywhere
     files = lease_files(spark, Identifier(None, schema, "t"))
     assert files.place == str(place / OWN_FOLDER)
     with lease_on(spark, Identifier(None, schema, "t"), run_id="r1") as lease:

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from delta_pipelines_tests.workers import Worker
+from delta_pipelines_tests.support.spark_workers import Worker
 
 PREAMBLE = """
 import json, os, signal, subprocess, time
 import delta_pipelines as dp
 from delta_pipelines.session import get_session
-from delta_pipelines.steps import Step, observing
+from delta_pipelines.model.run_steps import Step, observing
 
 settings = json.loads(os.environ["SPARK_SETTINGS"])
 spark = get_session("warehouse", config=settings)

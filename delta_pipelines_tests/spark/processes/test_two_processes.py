@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from delta_pipelines_tests.history import Operation, problems, read_log
-from delta_pipelines_tests.postgres import PASSWORD, PostgresServer, postgres_server
-from delta_pipelines_tests.workers import Worker, wait_for
+from delta_pipelines_tests.support.history_checker import Operation, problems, read_log
+from delta_pipelines_tests.support.postgres_server import PASSWORD, PostgresServer, postgres_server
+from delta_pipelines_tests.support.spark_workers import Worker, wait_for
 
 ROUNDS = 6
 SOAK_ROUNDS = 50
@@ -22,11 +22,11 @@ PREAMBLE = """
 import os, signal, time
 from pathlib import Path
 import delta_pipelines as dp
-from delta_pipelines.steps import Step
-from delta_pipelines_tests.pipelines import (
+from delta_pipelines.model.run_steps import Step
+from delta_pipelines_tests.support.pipelines import (
     Feed, merged, mirror, once_at, rows_of, run_one, scratch, seen, tables_of,
 )
-from delta_pipelines_tests.rounds import TABLES, Writer
+from delta_pipelines_tests.support.refresh_rounds import TABLES, Writer
 """
 
 
@@ -72,7 +72,7 @@ def test_two_processes_open_one_new_catalog_at_once(workers, server, warehouse) 
 def test_the_password_is_neither_in_a_command_line_nor_in_a_setting_nor_in_a_log(workers) -> None:
     for worker in workers:
         jvm, shown = worker.do(
-            "from delta_pipelines.delta.driver_jvm import jvm_pid\n"
+            "from delta_pipelines.delta.jvm.driver_jvm import jvm_pid\n"
             "shown = [spark.sparkContext.getConf().getAll(), spark.sql('SET -v').collect()]\n"
             "answer = jvm_pid(), str(shown)"
         )
@@ -82,8 +82,8 @@ def test_the_password_is_neither_in_a_command_line_nor_in_a_setting_nor_in_a_log
 
 TOLD_BY_ROWS = """
 import io, logging
-from delta_pipelines.delta.snapshots import catalog_entries, entered_place
-from delta_pipelines.identifiers import Identifier
+from delta_pipelines.delta.log.snapshots import catalog_entries, entered_place
+from delta_pipelines.model.identifiers import Identifier
 spark.sql("CREATE SCHEMA told")
 spark.sql("CREATE TABLE told.t USING delta AS SELECT 1 AS a")
 spark.sql("CREATE VIEW told.v AS SELECT 1 AS a")
@@ -114,7 +114,7 @@ def command_lines(*pids: int) -> list[str]:
 
 
 CHANGED_VIEW = """
-from delta_pipelines.delta.view import load_view
+from delta_pipelines.delta.catalog.views import load_view
 def declaring(sql, **options):
     pipeline = scratch("viewed")
     pipeline.view("v", sql, **options)
@@ -141,8 +141,8 @@ def test_a_view_keeps_its_definition_there_too_and_its_text_has_no_limit(workers
 
 
 WRONG = """
-from delta_pipelines.delta import metastore
-from delta_pipelines.postgres_catalog import PostgresCatalog
+from delta_pipelines.delta.startup import metastore_schema as metastore
+from delta_pipelines.system.postgres_catalog import PostgresCatalog
 
 def told(address):
     catalog = PostgresCatalog.of(address)

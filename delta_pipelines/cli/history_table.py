@@ -1,0 +1,51 @@
+"""A table's last commits, for the terminal."""
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from delta_pipelines.delta.log.loading import history_entry, load_table
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.stored_values import json_object
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SHOWN = (
+    "numOutputRows",
+    "numTargetRowsInserted",
+    "numTargetRowsUpdated",
+    "numTargetRowsDeleted",
+)
+
+
+def history_table(spark: "SparkSession", identifier: Identifier, limit: int) -> Table:
+    """One line per commit, the newest first.
+
+    Args:
+        spark: The session.
+        identifier: The table.
+        limit: How many commits.
+
+    Raises:
+        DatasetError: The table does not exist.
+    """
+    state = load_table(spark, identifier)
+    if state is None:
+        raise DatasetError("the table does not exist.", dataset=str(identifier))
+    table = Table("version", "when (UTC)", "operation", "rows", "run", box=None)
+    for version in range(state.version, max(-1, state.version - limit), -1):
+        entry = history_entry(spark, state.location, version)
+        if entry is None:
+            break
+        when = datetime.fromtimestamp(entry.timestamp / 1000, tz=timezone.utc)
+        counts = ", ".join(f"{k[3:]} {entry.metrics[k]:,}" for k in _SHOWN if k in entry.metrics)
+        run = _run_id(entry.user_metadata)
+        table.add_row(str(version), f"{when:%Y-%m-%d %H:%M:%S}", entry.operation, counts, run)
+    return table
+
+
+def _run_id(user_metadata: str | None) -> str:
+    return str((json_object(user_metadata) or {}).get("run_id", ""))

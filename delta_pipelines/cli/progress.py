@@ -1,0 +1,108 @@
+"""A run's live progress in the terminal: which dataset is at which step."""
+
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from delta_pipelines.cli.results_table import STYLES
+from delta_pipelines.model.results import DatasetResult
+from delta_pipelines.model.run_steps import Step, observing
+from delta_pipelines.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+STEP_WORDS = {
+    Step.ANALYSE: "analysing",
+    Step.BEGIN: "reading the table's log",
+    Step.DEFINE: "defining",
+    Step.STREAM: "starting its stream",
+    Step.BATCH: "reading a micro-batch",
+    Step.WRITE: "writing rows",
+    Step.MERGE: "merging",
+    Step.COMMIT: "committing",
+    Step.REGISTER: "registering",
+    Step.RECACHE: "refreshing caches",
+    Step.PUBLISH: "publishing",
+}
+
+
+class Progress:
+    """Shows one line per dataset while a run goes on; plain lines where there is no terminal.
+
+    Args:
+        plan: What is run.
+        console: Where to show it.
+
+    Example:
+        >>> with Progress(plan, console_on()) as progress:
+        ...     for result in pipeline.stream(plan, spark):
+        ...         progress.ended(result)
+    """
+
+    def __init__(self, plan: Plan, console: Console) -> None:
+        self._console = console
+        self._steps: dict[str, tuple[str, float]] = {}
+        self._ended: dict[str, DatasetResult] = {}
+        self._datasets = [str(dataset.identifier) for dataset in plan.datasets]
+        self._spinner = Spinner("dots")
+        self._lock = threading.Lock()
+        self._observer: AbstractContextManager[None] | None = None
+        self._live = Live(
+            console=console, get_renderable=self._render, refresh_per_second=8, transient=True
+        )
+
+    def __enter__(self) -> "Progress":
+        self._observer = observing(self._reached)
+        self._observer.__enter__()
+        if self._console.is_terminal:
+            self._live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._console.is_terminal:
+            self._live.__exit__(kind, error, traceback)
+        if self._observer is not None:
+            self._observer.__exit__(kind, error, traceback)
+
+    def ended(self, result: DatasetResult) -> None:
+        """Note that a dataset ended."""
+        with self._lock:
+            self._ended[str(result.identifier)] = result
+        if not self._console.is_terminal:
+            self._console.print(f"{result.status:>9}  {result.identifier}  {result.seconds:.1f} s")
+
+    def _reached(self, step: Step, dataset: str) -> None:
+        name = dataset.replace("`", "")
+        if name not in self._datasets:
+            return  # another run of this process
+        with self._lock:
+            _, started = self._steps.get(name, ("", time.monotonic()))
+            self._steps[name] = (STEP_WORDS[step], started)
+
+    def _render(self) -> RenderableType:
+        grid = Table.grid(padding=(0, 2))
+        with self._lock:
+            for name in self._datasets:
+                if name in self._ended:
+                    ended = self._ended[name]
+                    status = Text(ended.status, style=STYLES[ended.status])
+                    grid.add_row("", name, status, f"{ended.seconds:.1f} s")
+                elif name in self._steps:
+                    doing, started = self._steps[name]
+                    grid.add_row(self._spinner, name, doing, f"{time.monotonic() - started:.1f} s")
+                else:
+                    grid.add_row("", Text(name, style="dim"), Text("waiting", style="dim"), "")
+        return grid

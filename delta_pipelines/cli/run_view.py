@@ -1,0 +1,84 @@
+"""Plan and run a pipeline in the terminal, with live progress."""
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from delta_pipelines.cli.plan_view import plan_text, strict_refusal
+from delta_pipelines.cli.progress import Progress
+from delta_pipelines.cli.results_table import remarks, results_table
+from delta_pipelines.execution import Execution
+from delta_pipelines.model.results import DatasetResult
+from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.planning.plan import Plan
+from delta_pipelines.update.lease_record import LEASE_TIMEOUT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run_in_terminal(
+    pipeline: Pipeline,
+    spark: "SparkSession",
+    console: Console,
+    *,
+    refresh: Sequence[str] | None = None,
+    full_refresh: Sequence[str] = (),
+    full_refresh_all: bool = False,
+    reset_checkpoints: Sequence[str] = (),
+    force: bool = False,
+    strict: bool = False,
+    lease_timeout: float = LEASE_TIMEOUT,
+) -> bool:
+    """Show the plan, run it with live progress, and show what it did.
+
+    Args:
+        pipeline: The pipeline.
+        spark: The session.
+        console: Where to show it.
+        refresh: As for `Pipeline.run`.
+        full_refresh: As for `Pipeline.run`.
+        full_refresh_all: As for `Pipeline.run`.
+        reset_checkpoints: As for `Pipeline.run`.
+        force: As for `Pipeline.run`.
+        strict: Run nothing at all when one dataset cannot be planned; the plan shows why.
+        lease_timeout: As for `Pipeline.run`.
+
+    Returns:
+        True when no dataset failed or was skipped, and none kept the others from being run.
+    """
+    plan = pipeline.plan(
+        spark,
+        refresh=refresh,
+        full_refresh=full_refresh,
+        full_refresh_all=full_refresh_all,
+        reset_checkpoints=reset_checkpoints,
+        force=force,
+    )
+    console.print(plan_text(plan), soft_wrap=True)
+    if strict and plan.errors:
+        console.print(strict_refusal(plan), style="bold red", soft_wrap=True)
+        return False
+    execution = Execution(plan, spark, force=force, lease_timeout=lease_timeout, just_planned=True)
+    results = _results(execution.results(), plan, console)
+    console.print(results_table(results))
+    for remark in remarks(results):
+        console.print(remark, style="dim", markup=False, highlight=False, soft_wrap=True)
+    for result in results:
+        if result.error is not None:
+            console.print(f"\n[bold red]{result.name} failed[/]", highlight=False)
+            console.print(str(result.error), markup=False, highlight=False, soft_wrap=True)
+    return all(result.succeeded for result in results)
+
+
+def _results(
+    stream: Generator[DatasetResult, None, None], plan: Plan, console: Console
+) -> list[DatasetResult]:
+    results = []
+    with Progress(plan, console) as progress, closing(stream):
+        for result in stream:
+            progress.ended(result)
+            results.append(result)
+    return results

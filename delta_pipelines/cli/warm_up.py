@@ -1,0 +1,54 @@
+"""What `delta-pipelines warm-up` runs in a process of its own: a pipeline to archive classes of."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.jvm.driver_jvm import end_jvm
+from delta_pipelines.model.declarations import Stream
+from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.session.config import JAVA_OPTIONS
+from delta_pipelines.session.session import get_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a short life; the archive fits a JVM with another collector and compiler too."""
+_PATIENCE = 600.0
+"""Seconds for the archive to be written, which the JVM does when it ends."""
+
+
+def warm_up(folder: Path, archive: Path) -> None:
+    """Run each kind of dataset once, and end the JVM, which then writes the archive.
+
+    Args:
+        folder: Where the tables go; the caller removes it.
+        archive: The file to write.
+
+    Example:
+        >>> warm_up(Path("scratch"), Path("classes.jsa"))  # doctest: +SKIP
+    """
+    options = f'"-XX:ArchiveClassesAtExit={archive}" {_QUICK}'
+    spark = get_session(folder / "warehouse", config={JAVA_OPTIONS: options})
+    pipeline = Pipeline("warm_up", schema="warm_up")
+    pipeline.materialized_view("numbers", "SELECT id, id * 2 AS twice, 'a' AS text FROM range(9)")
+    pipeline.materialized_view("sums", "SELECT text, sum(id) AS total FROM numbers GROUP BY text")
+    pipeline.upsert(
+        "latest", "SELECT id, max(twice) AS twice FROM numbers GROUP BY id", keys=["id"]
+    )
+    skipping = {"numbers": Stream("numbers", skip_change_commits=True)}
+
+    @pipeline.streaming_table(inputs=skipping)
+    def stream(numbers: "DataFrame") -> "DataFrame":
+        return numbers
+
+    for force in (False, True):
+        result = pipeline.run(spark, force=force)
+        if not result.success:
+            raise SystemExit(str(result))
+    end_jvm(_PATIENCE)
+
+
+if __name__ == "__main__":
+    warm_up(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,1 @@
+"""Jobs and schedules: refresh, plan, maintenance."""

@@ -1,0 +1,1 @@
+"""The Spark session of a Dagster run."""

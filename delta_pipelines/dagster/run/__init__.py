@@ -1,0 +1,1 @@
+"""One step: what it does and what it reports."""

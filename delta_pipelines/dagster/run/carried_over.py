@@ -1,0 +1,123 @@
+"""What an earlier run finished, told once more by the run that goes on from its failure.
+
+Dagster looks only at a run's own outputs: behind an output that a step of the run does not give it
+skips everything, and the run is green. An output of an asset is a materialization, so what stands
+is materialized once more as it is.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import dagster as dg
+
+from delta_pipelines.dagster.run.check_evaluations import EVALUATIONS
+from delta_pipelines.dagster.run.earlier_attempts import Attempt
+from delta_pipelines.dagster.run.lineage import COLUMN_LINEAGE
+from delta_pipelines.dagster.specs.asset_specs import PipelineBinding
+from delta_pipelines.graph.graph import Graph
+from delta_pipelines.model.identifiers import Identifier
+
+STANDING = (
+    *("dagster/column_schema", COLUMN_LINEAGE, "dagster/uri", "dagster/row_count"),
+    *("delta_pipelines/version", "delta_pipelines/files", "delta_pipelines/bytes", EVALUATIONS),
+)
+"""Metadata of a dataset as it is; the rest tells what a run did, and nothing is done again."""
+
+_DATA_VERSION = "dagster/data_version"
+_OF_THE_USER = "dagster/data_version_is_user_provided"
+
+
+def unfinished(
+    graph: Graph, selected: Sequence[Identifier], finished: Collection[Identifier]
+) -> tuple[Identifier, ...]:
+    """What is still to be done: also what has finished and reads what has not.
+
+    That happens only when code changed between two runs, which gave a dataset another input.
+
+    Args:
+        graph: The pipeline's graph.
+        selected: Datasets, every one after what it reads.
+        finished: Those that earlier attempts finished.
+    """
+    left: set[Identifier] = set()
+    for identifier in selected:
+        if identifier not in finished or graph.inputs_among(identifier, left):
+            left.add(identifier)
+    return tuple(identifier for identifier in selected if identifier in left)
+
+
+def finishing_run(
+    key: dg.AssetKey, attempts: Sequence[Attempt], current: dg.DagsterRun
+) -> str | None:
+    """Id of the earlier run that finished an asset; None when this run has its output.
+
+    Args:
+        key: The asset's key.
+        attempts: What this step continues, the latest first.
+        current: The step's own run.
+    """
+    runs = [attempt.run_id for attempt in attempts if key in attempt.finished]
+    return None if current.run_id in runs else next(reversed(runs), None)
+
+
+def carried_over(
+    context: dg.AssetExecutionContext, binding: PipelineBinding, identifier: Identifier, run_id: str
+) -> "dg.MaterializeResult[None]":
+    """An asset's newest materialization once more: of the same data, from the same inputs.
+
+    Its tags come along. Without them Dagster would take the versions that inputs have by now, and
+    think of a dataset that lags behind them as fresh.
+
+    Args:
+        context: The step's context.
+        binding: The pipeline's datasets and their asset keys.
+        identifier: A dataset that an earlier run finished.
+        run_id: That run.
+    """
+    key = binding.key_of(identifier)
+    metadata: dict[str, dg.MetadataValue[Any]] = {
+        "delta_pipelines/refresh": dg.MetadataValue.text("unchanged"),
+        "delta_pipelines/reason": dg.MetadataValue.text(
+            f"finished by run {run_id}, from whose failure this run goes on"
+        ),
+        "delta_pipelines/finished_by": dg.MetadataValue.dagster_run(run_id),
+    }
+    # A run between the two may have refreshed it: then the newer data stand.
+    latest = context.instance.get_latest_materialization_event(key)
+    materialization = latest.asset_materialization if latest is not None else None
+    if latest is None or materialization is None:  # its history was wiped
+        return dg.MaterializeResult(asset_key=key, metadata=metadata)
+    tags = materialization.tags or {}
+    version = tags.get(_DATA_VERSION) if tags.get(_OF_THE_USER) == "true" else None
+    standing = {name: told for name, told in materialization.metadata.items() if name in STANDING}
+    return dg.MaterializeResult(
+        asset_key=key,
+        metadata=metadata | standing,
+        data_version=dg.DataVersion(version) if version is not None else None,
+        tags=tags,
+        check_results=_check_results(context, key, latest.run_id),
+    )
+
+
+def _check_results(
+    context: dg.AssetExecutionContext, key: dg.AssetKey, run_id: str
+) -> list[dg.AssetCheckResult]:
+    """What a run found; a check that is selected and gives nothing would show as skipped."""
+    records = context.instance.get_records_for_run(
+        run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION
+    ).records
+    events = [record.event_log_entry.dagster_event for record in records]
+    found = [event.asset_check_evaluation_data for event in events if event is not None]
+    newest = {evaluation.asset_check_key: evaluation for evaluation in found}
+    return [
+        dg.AssetCheckResult(
+            asset_key=key,
+            check_name=check.name,
+            passed=evaluation.passed,
+            severity=evaluation.severity,
+            description=evaluation.description,
+            metadata=evaluation.metadata,
+        )
+        for check, evaluation in newest.items()
+        if check.asset_key == key and check in context.selected_asset_check_keys
+    ]

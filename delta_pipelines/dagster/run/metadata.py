@@ -1,0 +1,186 @@
+"""What Dagster records of a materialization: the facts of one dataset's result."""
+
+from collections.abc import Mapping
+
+import dagster as dg
+from pyspark.sql.types import StructType
+
+from delta_pipelines.model.results import DatasetResult
+
+MetadataEntry = (
+    str
+    | int
+    | float
+    | dg.TableSchema
+    | dg.TableColumnLineage
+    | dg.MetadataValue[str]
+    | dg.JsonMetadataValue
+)
+"""What a metadata entry may be; Dagster keeps its own type of it to itself."""
+
+_SKIPPING = ("Before", "After")
+_COUNTS = {
+    "rows_inserted": "numTargetRowsInserted",
+    "rows_updated": "numTargetRowsUpdated",
+    "rows_deleted": "numTargetRowsDeleted",
+}
+_MERGE_COUNTS = {
+    "merge_source_rows": "numSourceRows",
+    "merge_rows_copied": "numTargetRowsCopied",
+    "merge_files_added": "numTargetFilesAdded",
+    "merge_files_removed": "numTargetFilesRemoved",
+}
+_MERGE_TIMES = {
+    "merge_source_seconds": "materializeSourceTimeMs",
+    "merge_scan_seconds": "scanTimeMs",
+    "merge_write_seconds": "rewriteTimeMs",
+}
+
+
+def data_version(result: DatasetResult) -> dg.DataVersion | None:
+    """The data version of a table: its id, and the last Delta commit that changed rows.
+
+    Args:
+        result: What a run did with the table.
+
+    Returns:
+        None for views, whose data is that of their inputs: Dagster's own default behaves right.
+    """
+    facts = result.facts
+    if facts is None or facts.rows_of is None:
+        return None
+    return dg.DataVersion(facts.rows_of.text)
+
+
+def materialization_metadata(
+    result: DatasetResult, keys: tuple[str, ...] = ()
+) -> dict[str, MetadataEntry]:
+    """Compose the metadata of one dataset; numbers stay numbers, so that Dagster plots them.
+
+    Args:
+        result: What a run did with it.
+        keys: Key columns of an upsert, to mark them in the column schema.
+
+    Returns:
+        `dagster/...` entries that Dagster shows in their own places, then `delta_pipelines/...`.
+    """
+    metadata: dict[str, MetadataEntry] = {
+        "delta_pipelines/refresh": refresh_word(result),
+        "delta_pipelines/reason": result.reason,
+        "delta_pipelines/seconds": round(result.seconds, 3),
+    }
+    if result.version is not None:
+        metadata["delta_pipelines/version"] = result.version
+    if result.rows is not None:
+        metadata["dagster/row_count"] = result.rows
+    metadata |= {f"delta_pipelines/{key}": count for key, count in row_counts(result).items()}
+    metadata |= _merge(result)
+    metadata |= _facts(result, keys)
+    if result.changes:
+        metadata["delta_pipelines/changes"] = _bullets(result.changes)
+    if result.inputs:
+        metadata["delta_pipelines/inputs"] = dg.MetadataValue.md(_inputs_table(result.inputs))
+    if result.notes:
+        metadata["delta_pipelines/notes"] = _bullets(result.notes)
+    if result.attempts > 1:
+        metadata["delta_pipelines/attempts"] = result.attempts
+    return metadata
+
+
+def refresh_word(result: DatasetResult) -> str:
+    """What was done, in the words of the metadata.
+
+    Returns:
+        `create`, `refresh`, `full refresh` or `unchanged`; when a full refresh was asked for and
+        the table does not allow it, that is said behind.
+    """
+    word = "unchanged" if result.action == "none" else result.action.replace("_", " ")
+    return f"{word} (full refresh not allowed)" if result.reset_blocked else word
+
+
+def row_counts(result: DatasetResult) -> dict[str, int]:
+    """Rows inserted, updated and deleted by a merge, else rows written; batches of streams."""
+    counts = {
+        name: result.metrics[metric] for name, metric in _COUNTS.items() if metric in result.metrics
+    }
+    if not counts and "numOutputRows" in result.metrics:
+        counts["rows_written"] = result.metrics["numOutputRows"]
+    if not counts and result.status == "unchanged" and result.kind != "view":
+        counts = dict.fromkeys(_COUNTS if result.kind == "upsert" else ("rows_written",), 0)
+    if "numBatches" in result.metrics:
+        counts["batches"] = result.metrics["numBatches"]
+    return counts
+
+
+def column_schema(schema: StructType, keys: tuple[str, ...] = ()) -> dg.TableSchema:
+    """A table's columns with types, comments and constraints.
+
+    Args:
+        schema: Its columns in Spark's types.
+        keys: Columns that identify a row, case-insensitive.
+    """
+    folded = {key.lower() for key in keys}
+    columns = [
+        dg.TableColumn(
+            name=field.name,
+            type=field.dataType.simpleString(),
+            description=(field.metadata or {}).get("comment"),
+            constraints=dg.TableColumnConstraints(
+                nullable=field.nullable,
+                unique=folded == {field.name.lower()},
+                other=["key"] if field.name.lower() in folded else [],
+            ),
+        )
+        for field in schema.fields
+    ]
+    if len(keys) < 2:
+        return dg.TableSchema(columns=columns)
+    unique = dg.TableConstraints(other=[f"unique ({', '.join(keys)})"])
+    return dg.TableSchema(columns=columns, constraints=unique)
+
+
+def _merge(result: DatasetResult) -> dict[str, MetadataEntry]:
+    """How an upsert's merge was carried out; of a stream's merges the last one."""
+    merge = result.merge
+    if merge is None:
+        return {}
+    metadata: dict[str, MetadataEntry] = {
+        "delta_pipelines/merge_executor": merge.executor,
+        "delta_pipelines/merge_executor_reason": merge.executor_reason,
+        "delta_pipelines/merge_attempts": merge.attempts,
+        "delta_pipelines/merge_materialize_source_reason": merge.materialize_source_reason.value,
+    }
+    before, after = (merge.metrics.get(f"numTargetFiles{end}Skipping") for end in _SKIPPING)
+    if before is not None and after is not None:
+        metadata["delta_pipelines/merge_files_pruned"] = before - after
+    for name, metric in (_MERGE_COUNTS | _MERGE_TIMES).items():
+        if (told := merge.metrics.get(metric)) is not None:
+            metadata[f"delta_pipelines/{name}"] = told / 1000 if name in _MERGE_TIMES else told
+    return metadata
+
+
+def _facts(result: DatasetResult, keys: tuple[str, ...]) -> dict[str, MetadataEntry]:
+    facts = result.facts
+    if facts is None:
+        return {}
+    metadata: dict[str, MetadataEntry] = {
+        "dagster/column_schema": column_schema(facts.schema, keys)
+    }
+    if facts.location is not None:
+        metadata["dagster/uri"] = facts.location
+    if facts.files is not None:
+        metadata["delta_pipelines/files"] = facts.files
+    if facts.size_bytes is not None:
+        metadata["delta_pipelines/bytes"] = facts.size_bytes
+    return metadata
+
+
+def _bullets(lines: tuple[str, ...]) -> dg.MetadataValue[str]:
+    return dg.MetadataValue.md("\n".join(f"- {line}" for line in lines))
+
+
+def _inputs_table(inputs: Mapping[str, int | None]) -> str:
+    rows = [
+        f"| `{name}` | {'' if version is None else version} |" for name, version in inputs.items()
+    ]
+    return "\n".join(["| input | version |", "|---|---:|", *rows])

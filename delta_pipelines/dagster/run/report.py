@@ -1,0 +1,125 @@
+"""A plan and a run's results as text: log lines, markdown and the one failure."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import dagster as dg
+
+from delta_pipelines.dagster.run.metadata import MetadataEntry, refresh_word
+from delta_pipelines.dagster.specs.description import fenced
+from delta_pipelines.errors import PlanError, is_transient
+from delta_pipelines.model.results import DatasetResult
+from delta_pipelines.planning.plan import Plan
+
+_HEADER = "| dataset | kind | status | action | reason | version | rows | seconds |"
+_RULE = "|---|---|---|---|---|---:|---:|---:|"
+
+
+def result_line(result: DatasetResult) -> str:
+    """One result as a log line."""
+    parts = [f"{result.identifier}: {refresh_word(result)}"]
+    if not result.succeeded:
+        parts = [f"{result.identifier}: {result.status}"]
+    if result.rows is not None:
+        parts.append(f"{result.rows:,} rows")
+    if result.version is not None:
+        parts.append(f"version {result.version}")
+    parts.append(f"{result.seconds:.1f} s")
+    return f"{', '.join(parts)} - {_said(result)}"
+
+
+def results_table(results: Sequence[DatasetResult]) -> str:
+    """All results as a markdown table, in the order in which the datasets ended."""
+    return "\n".join([_HEADER, _RULE, *(_row(result) for result in results)])
+
+
+def summary(pipeline: str, results: Sequence[DatasetResult]) -> str:
+    """The run in one sentence.
+
+    Args:
+        pipeline: The pipeline's name.
+        results: One per dataset that the run worked on.
+    """
+    counts = Counter(result.status for result in results)
+    said = ", ".join(f"{count} {status}" for status, count in counts.items())
+    noun = "dataset" if len(results) == 1 else "datasets"
+    return f"{len(results)} {noun} of pipeline {pipeline}: {said or 'none selected'}"
+
+
+def failure(pipeline: str, results: Sequence[DatasetResult]) -> dg.Failure | None:
+    """The failure of a run, None when every dataset has what it should have.
+
+    A retry is allowed only when it can help: every failed dataset failed transiently.
+
+    Args:
+        pipeline: The pipeline's name.
+        results: One per dataset that the run worked on.
+    """
+    failed = [result for result in results if result.status == "failed"]
+    skipped = [result for result in results if result.status == "skipped"]
+    if not failed and not skipped:
+        return None
+    lines = [f"{summary(pipeline, results)}."]
+    lines += [f"- {result.name} failed: {_said(result)}" for result in failed]
+    lines += [f"- {result.name} skipped: {_said(result)}" for result in skipped]
+    return dg.Failure(
+        description="\n".join(lines),
+        metadata={
+            "datasets": dg.MetadataValue.md(results_table(results)),
+            "failed": len(failed),
+            "skipped": len(skipped),
+        },
+        allow_retries=bool(failed) and all(is_transient(result.error) for result in failed),
+    )
+
+
+def plan_metadata(plan: Plan) -> dict[str, MetadataEntry]:
+    """A plan as a step's metadata: as it is printed, and as plain values."""
+    return {
+        "plan": dg.MetadataValue.md(fenced("text", str(plan))),
+        "datasets": dg.MetadataValue.json(plan.to_dict()),
+    }
+
+
+def plan_failure(plan: Plan) -> dg.Failure | None:
+    """The failure of a plan that is to have no gaps, None when it has none.
+
+    A retry is allowed only when it can help: every error of the plan is transient.
+
+    Args:
+        plan: Of everything that was asked for.
+    """
+    if not plan.errors:
+        return None
+    problems = plan.redaction.error(PlanError(plan.errors)).problems
+    count = f"{len(problems)} of {len(plan.datasets)}"
+    lines = [f"Nothing was run: {count} datasets of pipeline {plan.pipeline} cannot be planned."]
+    lines += [f"- {problem}" for problem in problems]
+    errors = [d.error for d in plan.datasets if d.error is not None and not d.skipped]
+    return dg.Failure(
+        description="\n".join(lines),
+        metadata=plan_metadata(plan),
+        allow_retries=all(is_transient(error) for error in errors),
+    )
+
+
+def _said(result: DatasetResult) -> str:
+    return result.failure or result.reason
+
+
+def _row(result: DatasetResult) -> str:
+    cells = [
+        f"`{result.name}`",
+        result.kind,
+        result.status,
+        refresh_word(result) if result.succeeded else "",
+        _cell(_said(result)),
+        "" if result.version is None else str(result.version),
+        "" if result.rows is None else f"{result.rows:,}",
+        f"{result.seconds:.1f}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,0 +1,196 @@
+"""One step of a Dagster run: plan what is selected, run it, report each dataset as it ends."""
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import TypeAlias
+
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from delta_pipelines.dagster.run.carried_over import carried_over, finishing_run, unfinished
+from delta_pipelines.dagster.run.check_evaluations import evaluations_metadata, evaluations_of
+from delta_pipelines.dagster.run.earlier_attempts import earlier_attempts
+from delta_pipelines.dagster.run.lineage import COLUMN_LINEAGE, table_lineage
+from delta_pipelines.dagster.run.metadata import (
+    MetadataEntry,
+    data_version,
+    materialization_metadata,
+)
+from delta_pipelines.dagster.run.previous_materialization import (
+    ROW_COUNT,
+    Standing,
+    is_asked,
+    look_up,
+)
+from delta_pipelines.dagster.run.report import (
+    failure,
+    plan_failure,
+    result_line,
+    results_table,
+    summary,
+)
+from delta_pipelines.dagster.run.step_selection import stored_checkpoints, work_of
+from delta_pipelines.dagster.run_config import requested_refresh
+from delta_pipelines.dagster.specs.asset_specs import PipelineBinding, binding_of, names_of
+from delta_pipelines.dagster.specs.check_specs import (
+    check_results,
+    checks_left_out,
+    expectations_of,
+    selected_checks,
+)
+from delta_pipelines.execution import Execution
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.model.results import DatasetResult
+from delta_pipelines.planning.plan import Plan
+from delta_pipelines.planning.selection import Selection
+
+StepEvent: TypeAlias = "dg.MaterializeResult[None] | dg.AssetCheckResult"
+"""What a step tells Dagster of a dataset."""
+
+
+def run_step(
+    context: dg.AssetExecutionContext,
+    session: Callable[[], SparkSession],
+    *,
+    max_concurrency: int,
+    lease_timeout: float,
+) -> "Generator[StepEvent, None, None]":
+    """Run the selected datasets of a step's pipeline.
+
+    Closing the iterator, or an interrupt while it waits, cancels the Spark jobs that still run.
+
+    Args:
+        context: The step's context.
+        session: Makes a session with Delta, or finds it; asked when there is something to run.
+        max_concurrency: Datasets worked on at once.
+        lease_timeout: Seconds that a dataset waits at most for another run that works on it.
+
+    Yields:
+        One materialization per dataset that is as it should be, as soon as it is, with the results
+        of its checks; of a dataset that its expectations refused only these. What an earlier run
+        finished, which this one continues, comes first and is not run again.
+
+    Raises:
+        Failure: Datasets failed or were skipped; holds a table of all results. Or, where the run
+            config says `strict`, a dataset cannot be planned; holds the plan, and nothing was run.
+    """
+    from delta_pipelines.planning.planner import make_plan
+
+    binding = binding_of(context)
+    attempts = earlier_attempts(context)
+    finished = names_of(binding, [key for attempt in attempts for key in attempt.finished])
+    selected = names_of(binding, context.selected_asset_keys)
+    chosen = unfinished(binding.graph, selected, finished)
+    left_out = checks_left_out(binding, selected, context.selected_asset_check_keys)
+    if left_out is not None:
+        context.log.warning(left_out)
+    if not selected:
+        context.log.info("No dataset is selected, so no Spark is started.")
+        return
+    for identifier in selected:
+        finisher = finishing_run(binding.key_of(identifier), attempts, context.run)
+        if identifier not in chosen and finisher is not None:
+            context.log.info(f"{identifier}: finished by run {finisher}, so it is not run again.")
+            yield carried_over(context, binding, identifier, finisher)
+    if not chosen:
+        context.log.info("Every selected dataset was finished by an earlier attempt.")
+        return
+    request = requested_refresh(context)
+    spark = session()
+    work = work_of(binding.graph, chosen, request, attempts, stored_checkpoints(spark))
+    for remark in work.remarks:
+        context.log.info(remark)
+    selection = Selection(work.refresh, work.full_refresh, reset_checkpoints=work.reset_checkpoints)
+    plan = make_plan(
+        binding.pipeline,
+        spark,
+        selection,
+        request.force,
+        lineage=True,
+        max_concurrency=max_concurrency,
+    )
+    context.log.info(str(plan))
+    refused = plan_failure(plan) if request.strict else None
+    if refused is not None:
+        raise refused
+    results: list[DatasetResult] = []
+    execution = Execution(
+        plan,
+        spark,
+        run_id=context.run.run_id,
+        force=request.force,
+        max_concurrency=max_concurrency,
+        lease_timeout=lease_timeout,
+        just_planned=True,
+    )
+    with closing(execution.results()) as running:
+        for result in running:
+            results.append(result)
+            _log(context, result)
+            if result.succeeded:
+                yield _materialization(context, binding, result, plan)
+            else:
+                checks = _checks(context, binding, result)
+                found = evaluations_of(result, context.run.run_id)
+                yield from check_results(checks, found, context.run.run_id)
+    context.log.info(f"{summary(binding.pipeline.name, results)}\n\n{results_table(results)}")
+    failed = failure(binding.pipeline.name, results)
+    if failed is not None:
+        raise failed from next((r.error for r in results if r.error is not None), None)
+
+
+def _materialization(
+    context: dg.AssetExecutionContext, binding: PipelineBinding, result: DatasetResult, plan: Plan
+) -> "dg.MaterializeResult[None]":
+    key, run_id = binding.key_of(result.identifier), context.run.run_id
+    dataset = binding.graph[result.identifier]
+    upsert = dataset.declaration.upsert if isinstance(dataset, Table) else None
+    checks = _checks(context, binding, result)
+    lineage = plan.datasets[result.identifier].column_lineage if result.facts is not None else None
+    found = evaluations_of(result, run_id)
+    metadata: dict[str, MetadataEntry] = {}
+    try:
+        metadata |= materialization_metadata(result, upsert.keys if upsert else ())
+        standing = Standing()
+        if is_asked(result, checks=not checks.keys() <= found.keys(), lineage=lineage is not None):
+            declared = expectations_of(binding.graph, result.identifier)
+            conditions = {e.name: plan.redaction.text(e.condition) for e in declared}
+            standing = look_up(context.instance, key, result, conditions)
+        shown = standing.lineage if result.status == "unchanged" else None
+        if lineage is not None and result.facts is not None:
+            shown = table_lineage(lineage, result.facts.schema.names, binding.key_of)
+        metadata |= {COLUMN_LINEAGE: shown} if shown is not None else {}
+        if standing.row_count is not None:
+            metadata.setdefault(ROW_COUNT, standing.row_count)
+        found = {**standing.evaluations, **found}
+        metadata |= evaluations_metadata(found.values())
+    except Exception as error:  # noqa: BLE001 - a report never fails what it reports
+        context.log.warning(f"{result.identifier}: it has no metadata in this run, because {error}")
+    unknown = sorted(checks.keys() - found.keys())
+    if unknown:
+        context.log.info(
+            f"{result.identifier}: its checks {', '.join(map(repr, unknown))} are not evaluated: "
+            f"this run wrote no row, and no earlier evaluation is of the rows that are there."
+        )
+    return dg.MaterializeResult(
+        asset_key=key,
+        metadata=metadata,
+        data_version=data_version(result),
+        check_results=list(check_results(checks, found, run_id)),
+    )
+
+
+def _checks(
+    context: dg.AssetExecutionContext, binding: PipelineBinding, result: DatasetResult
+) -> dict[str, dg.AssetCheckKey]:
+    return selected_checks(binding, result.identifier, context.selected_asset_check_keys)
+
+
+def _log(context: dg.AssetExecutionContext, result: DatasetResult) -> None:
+    line = result_line(result)
+    if result.status == "failed":
+        context.log.error(line)
+    elif result.status == "skipped" or result.reset_blocked:
+        context.log.warning(line)
+    else:
+        context.log.info(line)

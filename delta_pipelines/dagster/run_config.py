@@ -1,0 +1,184 @@
+"""The run config of a pipeline's op: what to refresh fully, and which streams to read again."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from delta_pipelines.dagster.specs.asset_keys import config_names, reset_names
+from delta_pipelines.graph.graph import Graph, Table, View
+
+
+@dataclass(frozen=True)
+class RefreshRequest:
+    """What a run config asks for.
+
+    Args:
+        full_refresh: Names of tables to wipe and compute anew, declared or qualified.
+        full_refresh_all: Every selected table is refreshed fully.
+        force: Refresh even what a refresh would leave as it is.
+        reset_checkpoints: Append flows, or tables for all of their flows, that read their streams
+            from the beginning while the rows stay.
+        strict: Nothing is run when a dataset cannot be planned.
+    """
+
+    full_refresh: frozenset[str] = frozenset()
+    full_refresh_all: bool = False
+    force: bool = False
+    reset_checkpoints: frozenset[str] = frozenset()
+    strict: bool = False
+
+    def __or__(self, other: "RefreshRequest") -> "RefreshRequest":
+        return RefreshRequest(
+            self.full_refresh | other.full_refresh,
+            self.full_refresh_all or other.full_refresh_all,
+            self.force or other.force,
+            self.reset_checkpoints | other.reset_checkpoints,
+            self.strict or other.strict,
+        )
+
+
+def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
+    """The config schema of a pipeline's op; every field has a default.
+
+    Table names are an enum, so that a misspelt name fails before a run is launched.
+
+    Args:
+        op_name: The op's name; the enum's name is made of it.
+        graph: The pipeline's graph.
+
+    Example:
+        >>> from delta_pipelines.pipeline import Pipeline
+        >>> sales = Pipeline("sales", schema="sales")
+        >>> sales.materialized_view("orders", "SELECT 1 AS n")
+        >>> sorted(op_config_schema("sales", sales.graph()))
+        ['force', 'full_refresh', 'full_refresh_all', 'strict']
+    """
+    fields = {
+        "full_refresh_all": dg.Field(
+            bool,
+            default_value=False,
+            description="Wipe every selected table and compute it anew, but for those whose "
+            "properties do not allow it.",
+        ),
+        "force": dg.Field(
+            bool,
+            default_value=False,
+            description="Refresh also what has neither new input nor a new definition.",
+        ),
+        "strict": dg.Field(
+            bool,
+            default_value=False,
+            description="Run nothing when a selected dataset cannot be planned. Otherwise it stays "
+            "as it is, and so does what reads it; the others are run.",
+        ),
+    }
+    streams = {
+        name: "its stream" if len(flows) == 1 else f"all {len(flows)} streams"
+        for name, flows in reset_names(graph).items()
+    }
+    if streams:
+        fields["reset_checkpoints"] = _listed(
+            f"{op_name}_stream",
+            streams,
+            "Append flows, or tables for all of their flows, that read their streams from the "
+            "beginning while the rows stay; those outside the selection are ignored.",
+        )
+    tables = {name: _enum_description(dataset) for name, dataset in config_names(graph).items()}
+    if tables:
+        what = "Tables to wipe and compute anew; views and what is not selected are ignored."
+        fields = {"full_refresh": _listed(f"{op_name}_table", tables, what), **fields}
+    return fields
+
+
+def _listed(enum: str, names: Mapping[str, str], description: str) -> dg.Field:
+    """A list of names of an enum; two ops need enums of different names, or Dagster mixes them."""
+    values = [dg.EnumValue(name, description=told) for name, told in names.items()]
+    return dg.Field([dg.Enum(enum, values)], default_value=[], description=description)
+
+
+def _enum_description(dataset: Table | View) -> str:
+    qualified = str(dataset.identifier)
+    if isinstance(dataset, View):
+        return f"{qualified}: a view, which has no rows to wipe; it is published"
+    if dataset.reset_allowed:
+        return qualified
+    return f"{qualified}: full refresh not allowed (pipelines.reset.allowed=false); it is refreshed"
+
+
+def full_refresh_config(op_name: str) -> dict[str, object]:
+    """The run config that refreshes everything selected fully.
+
+    Example:
+        >>> full_refresh_config("sales")
+        {'ops': {'sales': {'config': {'full_refresh_all': True}}}}
+    """
+    return {"ops": {op_name: {"config": {"full_refresh_all": True}}}}
+
+
+def requested_refresh(context: dg.AssetExecutionContext) -> RefreshRequest:
+    """What the run config asks of this op, together with what it asks of the op's other steps.
+
+    Dagster splits an op around foreign assets into `name` and `name_2`, and a config under
+    `ops.name` reaches only the first: so every step takes the union.
+
+    Args:
+        context: The running step.
+    """
+    own = read_request(context.op_execution_context.op_config)
+    return own | launched_request(context, context.run)
+
+
+def launched_request(context: dg.AssetExecutionContext, run: dg.DagsterRun) -> RefreshRequest:
+    """What a run's config asks of all steps of this op together.
+
+    Args:
+        context: The running step.
+        run: Its run, or one that it repeats.
+    """
+    op = context.op_execution_context.op_def.name
+    steps = [node.name for node in context.job_def.nodes if node.definition.name == op]
+    request = RefreshRequest()
+    for config in step_configs(_resolved(context.job_def, run.run_config), steps):
+        request |= read_request(config)
+    return request
+
+
+def _resolved(job: dg.JobDefinition, run_config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A run config with what the job itself adds: that of a job with `config=` is empty."""
+    try:
+        return dg.validate_run_config(job, run_config)
+    except dg.DagsterInvalidConfigError:
+        # Of an earlier run: it may name tables that are no longer there.
+        return run_config
+
+
+def step_configs(run_config: Mapping[str, object], steps: Iterable[str]) -> list[object]:
+    """The op configs of steps in a run config as it was launched.
+
+    Example:
+        >>> step_configs({"ops": {"a_2": {"config": {"force": True}}}}, ["a", "a_2"])
+        [{'force': True}]
+    """
+    ops = run_config.get("ops")
+    blocks = [ops[step] for step in steps if step in ops] if isinstance(ops, Mapping) else []
+    return [block["config"] for block in blocks if isinstance(block, Mapping) and "config" in block]
+
+
+def read_request(config: object) -> RefreshRequest:
+    """Read an op's config; anything missing is as its default.
+
+    Example:
+        >>> read_request({"full_refresh_all": True}).full_refresh_all
+        True
+    """
+    if not isinstance(config, Mapping):
+        return RefreshRequest()
+    return RefreshRequest(
+        full_refresh=frozenset(config.get("full_refresh", ())),
+        full_refresh_all=bool(config.get("full_refresh_all", False)),
+        force=bool(config.get("force", False)),
+        reset_checkpoints=frozenset(config.get("reset_checkpoints", ())),
+        strict=bool(config.get("strict", False)),
+    )

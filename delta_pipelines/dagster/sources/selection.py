@@ -1,0 +1,44 @@
+"""Which of a pipeline's sources an argument means: all, none, or those that it names."""
+
+from collections.abc import Collection, Sequence
+
+import dagster as dg
+
+from delta_pipelines.dagster.specs.asset_specs import PipelineSpecs
+from delta_pipelines.errors import DeclarationError
+from delta_pipelines.graph.suggestions import suggestion
+
+SourceChoice = bool | Collection[str]
+"""True for every source, False for none, else the names of some, as in `source(...)`."""
+
+
+def chosen_sources(
+    specs: PipelineSpecs, choice: SourceChoice, argument: str
+) -> Sequence[dg.AssetSpec]:
+    """The sources that an argument means, in order of declaration.
+
+    Args:
+        specs: The pipeline's assets and sources.
+        choice: What the argument was given.
+        argument: Its name, for an error's sentence.
+
+    Raises:
+        DeclarationError: It names what is no source of the pipeline, or is one text.
+    """
+    if isinstance(choice, bool):
+        return specs.sources if choice else ()
+    pipeline, sources = specs.binding.pipeline.name, specs.binding.graph.sources
+    if isinstance(choice, str):
+        raise DeclarationError(
+            f"{argument} of pipeline {pipeline} must be True, False or several names, not the text "
+            f"{choice!r}: write [{choice!r}]."
+        )
+    unknown = [name for name in choice if name not in sources]
+    if unknown:
+        raise DeclarationError(
+            f"{argument}: {unknown[0]!r} is not a source of pipeline {pipeline}"
+            f"{suggestion(unknown[0], [source.name for source in sources])}"
+        )
+    wanted = {sources[name].identifier for name in choice}
+    identifiers = specs.binding.identifiers
+    return tuple(spec for spec in specs.sources if identifiers[spec.key] in wanted)

@@ -1,0 +1,1 @@
+"""Datasets as asset specs and check specs."""

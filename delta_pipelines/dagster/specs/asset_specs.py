@@ -1,0 +1,182 @@
+"""The asset specs of a pipeline, and the way back from an asset key to its dataset."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+
+import dagster as dg
+from dagster_shared.check import CheckError
+
+from delta_pipelines.dagster.specs.asset_keys import asset_key
+from delta_pipelines.dagster.specs.check_specs import CheckNames, check_names
+from delta_pipelines.dagster.specs.translator import DatasetTranslatorData, DeltaPipelineTranslator
+from delta_pipelines.errors import DeclarationError, Problem
+from delta_pipelines.graph.graph import Dataset, Graph
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.pipeline import Pipeline
+
+BINDING_KEY = "delta_pipelines/binding"
+"""Metadata key under which every asset carries its `PipelineBinding`; Dagster stores its class."""
+
+
+@dataclass(frozen=True)
+class PipelineBinding:
+    """What a run needs to find its way from selected assets to datasets.
+
+    Args:
+        pipeline: The pipeline.
+        graph: Its graph when the code location was loaded.
+        identifiers: Asset key -> dataset, for tables, persisted views and sources.
+        checks: Table and name of an expectation -> name of its asset check.
+    """
+
+    pipeline: Pipeline
+    graph: Graph
+    identifiers: Mapping[dg.AssetKey, Identifier]
+    checks: CheckNames
+
+    def key_of(self, identifier: Identifier) -> dg.AssetKey:
+        """The asset key of a dataset."""
+        return self._keys[identifier]
+
+    @cached_property
+    def _keys(self) -> Mapping[Identifier, dg.AssetKey]:
+        return {identifier: key for key, identifier in self.identifiers.items()}
+
+
+@dataclass(frozen=True)
+class PipelineSpecs:
+    """All specs of a pipeline, ready for a multi-asset.
+
+    Args:
+        binding: Stands in every spec's metadata.
+        assets: Tables and persisted views, every one after what it reads.
+        sources: Tables of others.
+    """
+
+    binding: PipelineBinding
+    assets: tuple[dg.AssetSpec, ...]
+    sources: tuple[dg.AssetSpec, ...]
+
+
+def build_specs(pipeline: Pipeline, translator: DeltaPipelineTranslator | None) -> PipelineSpecs:
+    """Translate a pipeline; needs no JVM.
+
+    Args:
+        pipeline: The pipeline.
+        translator: None for the default one.
+
+    Raises:
+        DeclarationError: It is no pipeline, the graph has problems, or Dagster refuses an owner,
+            tag, group or kind; names the dataset and its file and line.
+    """
+    check_pipeline(pipeline)
+    book = _SpecBook(pipeline, _checked(translator))
+    graph = book.graph
+    identifiers: dict[dg.AssetKey, Identifier] = {}
+    for dataset in (*graph.assets, *graph.sources):
+        key = book.spec(dataset.identifier).key
+        if key in identifiers:
+            raise _problem(
+                dataset,
+                f"the asset key {key.to_user_string()} is also the key of "
+                f"{identifiers[key]}; the translator must give every dataset a key of its own.",
+            )
+        identifiers[key] = dataset.identifier
+    binding = PipelineBinding(pipeline, graph, identifiers, check_names(graph, identifiers))
+    return PipelineSpecs(
+        binding=binding,
+        assets=tuple(_bound(book.spec(a.identifier), binding, True) for a in graph.assets),
+        sources=tuple(_bound(book.spec(s.identifier), binding, False) for s in graph.sources),
+    )
+
+
+def check_pipeline(given: object) -> None:
+    """Refuse what `pipeline=` was given when it is no pipeline.
+
+    Args:
+        given: The argument.
+
+    Raises:
+        DeclarationError: It is something else; says what to write.
+    """
+    if isinstance(given, Pipeline):
+        return
+    if isinstance(given, ModuleType):
+        held = [name for name, value in vars(given).items() if isinstance(value, Pipeline)]
+        variable = held[0] if held else "..."
+        told = f"the module {given.__name__}: write its pipeline, {given.__name__}.{variable}."
+    elif given is Pipeline:
+        told = 'the class: write the variable that holds what Pipeline("...", schema="...") made.'
+    else:
+        what = f"the text {given!r}" if isinstance(given, str) else type(given).__name__
+        told = f"{what}: write the variable that holds it, not its name or its datasets."
+    raise DeclarationError(f"pipeline must be a Pipeline, not {told}")
+
+
+def binding_of(context: dg.AssetExecutionContext) -> PipelineBinding:
+    """The binding of the assets that a step is about.
+
+    Raises:
+        DagsterInvariantViolationError: The asset was not made by `delta_pipeline_assets`.
+    """
+    for spec in context.assets_def.specs:
+        binding = spec.metadata.get(BINDING_KEY)
+        if isinstance(binding, PipelineBinding):
+            return binding
+    raise dg.DagsterInvariantViolationError(
+        f"{context.op_execution_context.op_def.name} was not made by @delta_pipeline_assets, so "
+        "DeltaPipelineResource.run cannot tell its pipeline: decorate the function with "
+        "@delta_pipeline_assets(pipeline=...)."
+    )
+
+
+class _SpecBook:
+    """Translates each dataset once: the deps of every dataset ask for keys of others."""
+
+    def __init__(self, pipeline: Pipeline, translator: DeltaPipelineTranslator) -> None:
+        self.graph = pipeline.graph()
+        self._pipeline = pipeline
+        self._translator = translator
+        self._specs: dict[Identifier, dg.AssetSpec] = {}
+
+    def spec(self, identifier: Identifier) -> dg.AssetSpec:
+        if identifier not in self._specs:
+            dataset = self.graph[identifier]
+            data = DatasetTranslatorData(self._pipeline.name, self.graph, dataset, self._key)
+            try:
+                self._specs[identifier] = self._translator.get_asset_spec(data)
+            except (dg.DagsterError, CheckError) as error:
+                raise _problem(dataset, f"Dagster refuses its asset: {error}") from error
+        return self._specs[identifier]
+
+    def _key(self, identifier: Identifier) -> dg.AssetKey:
+        return self.spec(identifier).key if identifier in self.graph else asset_key(identifier)
+
+
+def _checked(translator: object) -> DeltaPipelineTranslator:
+    if translator is None:
+        return DeltaPipelineTranslator()
+    if not isinstance(translator, DeltaPipelineTranslator):
+        hint = " Write its name with (): an instance, not the class." * isinstance(translator, type)
+        raise DeclarationError(
+            f"translator must be a DeltaPipelineTranslator, not {translator!r}.{hint}"
+        )
+    return translator
+
+
+def _bound(spec: dg.AssetSpec, binding: PipelineBinding, skippable: bool) -> dg.AssetSpec:
+    return spec.replace_attributes(
+        metadata={**spec.metadata, BINDING_KEY: binding}, skippable=skippable
+    )
+
+
+def _problem(dataset: Dataset, message: str) -> DeclarationError:
+    return DeclarationError(Problem(message, dataset.name, dataset.declaration.location))
+
+
+def names_of(binding: PipelineBinding, keys: Collection[dg.AssetKey]) -> tuple[Identifier, ...]:
+    """The datasets of asset keys, every one after what it reads."""
+    chosen = {binding.identifiers[key] for key in keys if key in binding.identifiers}
+    return tuple(a.identifier for a in binding.graph.assets if a.identifier in chosen)

@@ -1,0 +1,80 @@
+"""An asset's description: the comment, then its queries as code blocks."""
+
+import inspect
+import os
+import textwrap
+from collections.abc import Sequence
+
+from delta_pipelines.model.declarations import Declaration, Query
+from delta_pipelines.security.redaction import Redaction
+
+
+def describe(
+    declaration: Declaration,
+    append_flows: Sequence[Declaration] = (),
+    *,
+    include_query: bool = True,
+) -> str | None:
+    """Compose a dataset's description as markdown.
+
+    The code is the user's own, yet a literal in it that stands where credentials stand (a URL's
+    user part, `password="..."`, `.option("password", "...")`, the value of a secret environment
+    variable) is shown as `***`: the UI has more readers than the repository.
+
+    Args:
+        declaration: The dataset.
+        append_flows: Flows that fill it besides its own query; each is told by its name.
+        include_query: False leaves the code blocks out.
+
+    Returns:
+        Comment and code, None when there is neither.
+
+    Example:
+        >>> print(describe(Declaration("n", "view", Query(sql="SELECT 1"), comment="One")))
+        One
+        <BLANKLINE>
+        ```sql
+        SELECT 1
+        ```
+    """
+    known = Redaction.of(declaration.spark_conf, os.environ)
+    parts = [known.text(declaration.comment)] if declaration.comment else []
+    if include_query:
+        block = _code_block(declaration.query)
+        parts += [known.code(block)] if block else []
+        for flow in append_flows:
+            known = Redaction.of(flow.spark_conf, os.environ)
+            block = _code_block(flow.query)
+            told = [known.text(flow.comment)] if flow.comment else []
+            code = [known.code(block)] if block else []
+            parts += [f"**Append flow `{flow.name}`**", *told, *code]
+    return "\n\n".join(parts) or None
+
+
+def _code_block(query: Query | None) -> str | None:
+    if query is None:
+        return None
+    if query.sql is not None:
+        return fenced("sql", query.sql)
+    if query.function is None:
+        return None
+    try:
+        return fenced("python", inspect.getsource(query.function))
+    except (OSError, TypeError):
+        return None
+
+
+def fenced(language: str, code: str) -> str:
+    """A code block of markdown.
+
+    Example:
+        >>> print(fenced("sql", "SELECT 1"))
+        ```sql
+        SELECT 1
+        ```
+    """
+    # A fence must be longer than any run of backticks in the code, which SQL may well have.
+    fence = "```"
+    while fence in code:
+        fence += "`"
+    return f"{fence}{language}\n{textwrap.dedent(code).strip()}\n{fence}"

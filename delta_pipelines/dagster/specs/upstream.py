@@ -1,0 +1,67 @@
+"""What a dataset reads and is made of, looked up through temporary views."""
+
+import hashlib
+import inspect
+
+from delta_pipelines.graph.graph import Graph
+from delta_pipelines.model.declarations import Declaration
+from delta_pipelines.model.identifiers import Identifier, name_problem, parse_identifier
+from delta_pipelines.user_code.definition_hash import definition_hash
+
+
+def upstream_identifiers(graph: Graph, identifier: Identifier) -> tuple[Identifier, ...]:
+    """Everything with a name that a dataset reads, also undeclared tables that its SQL names.
+
+    Args:
+        graph: The pipeline's graph.
+        identifier: A table or view.
+
+    Returns:
+        Tables, persisted views, sources, then tables outside the pipeline; each once.
+    """
+    found = dict.fromkeys(graph.inputs(identifier))
+    for part in graph.parts(identifier):
+        for flow in graph.flows_of(part):
+            for name in flow.outside:
+                if name_problem(name) is None:
+                    parsed = parse_identifier(name, catalog=flow.catalog, schema=flow.schema)
+                    found.setdefault(parsed)
+    found.pop(identifier, None)
+    return tuple(found)
+
+
+def code_version(graph: Graph, identifier: Identifier) -> str:
+    """What Dagster shows as the version of the code: a hint for people, which decides nothing.
+
+    It is known without a JVM, and so made of the declarations and of the text of the functions: the
+    dataset's own, its flows' and its temporary views'. Code that those call is not looked into;
+    whether a run refreshes a dataset is decided by the plan that Spark makes of its query.
+
+    Args:
+        graph: The pipeline's graph.
+        identifier: A table or view.
+
+    Returns:
+        16 hexadecimal digits.
+    """
+    own = _version(graph[identifier].declaration)
+    inlined = [_version(graph[view].declaration) for view in graph.parts(identifier)[1:]]
+    flows = [
+        _version(flow.declaration)
+        for flow in graph.flows_of(identifier)
+        if flow.declaration.kind == "append_flow"
+    ]
+    return _hash(" ".join([own, *sorted(inlined + flows)]))
+
+
+def _version(declaration: Declaration) -> str:
+    function = declaration.query.function if declaration.query else None
+    try:
+        text = inspect.getsource(inspect.unwrap(function)) if function else ""
+    except (OSError, TypeError, ValueError):
+        text = ""  # made at run time, or an object that can be called
+    return _hash(f"{definition_hash(declaration)} {text}")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

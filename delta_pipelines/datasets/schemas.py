@@ -1,0 +1,34 @@
+"""Schemas are created when they are missing."""
+
+import threading
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.catalog.registration import make_schema_folder
+from delta_pipelines.delta.jvm.signatures import unavailable
+from delta_pipelines.delta.log.loading import schema_exists
+from delta_pipelines.model.identifiers import Identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_creating = threading.Lock()
+"""Datasets start side by side; each would warn that another made the schema meanwhile."""
+
+
+def ensure_schema(spark: "SparkSession", identifier: Identifier) -> None:
+    """Create a dataset's schema when it is missing.
+
+    Args:
+        spark: The session.
+        identifier: The table or view that goes into it.
+    """
+    namespace = identifier.quoted.rpartition(".")[0]
+    with _creating:
+        if unavailable(spark, identifier):
+            is_there = spark.catalog.databaseExists(namespace)
+        else:
+            is_there = schema_exists(spark, identifier)  # Spark's own question asks Hive twice
+        if not is_there:
+            if not unavailable(spark, identifier):
+                make_schema_folder(spark, identifier.schema)
+            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {namespace}")

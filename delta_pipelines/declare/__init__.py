@@ -1,0 +1,1 @@
+"""Decorators, their options, and the checks of their Python types."""

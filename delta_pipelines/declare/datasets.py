@@ -1,0 +1,396 @@
+"""The decorators and methods by which a pipeline's datasets are declared."""
+
+from collections.abc import Mapping, Sequence
+from typing import overload
+
+from typing_extensions import Unpack
+
+from delta_pipelines.declare.expectations import DeclaresExpectations
+from delta_pipelines.declare.options import (
+    OF_QUERIES,
+    FlowOptions,
+    InputOption,
+    TableOptions,
+    ViewOptions,
+    check_text,
+    check_texts,
+    checked_declaration,
+    located,
+)
+from delta_pipelines.declare.pending import Unfinished
+from delta_pipelines.errors import DeclarationError, Problem
+from delta_pipelines.model.declarations import Declaration, Decorator, F, G, Kind, Query, UpsertKeys
+from delta_pipelines.model.source_location import location_of_caller, location_of_function
+
+
+class DeclaresDatasets(DeclaresExpectations):
+    """Records declarations in order; `Pipeline` plans and runs them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._declarations: list[Declaration] = []
+        self._unfinished: list[Unfinished] = []
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """Everything declared so far, in order."""
+        return tuple(map(self._with_expectations, self._declarations))
+
+    @property
+    def misplaced(self) -> list[Problem]:
+        """Expectations of functions that are no dataset's, datasets without query, as problems."""
+        begun = [unfinished.problem for unfinished in self._unfinished]
+        return [*begun, *self._without_dataset(self._declarations)]
+
+    @overload
+    def materialized_view(self, name: F) -> F: ...
+
+    @overload
+    def materialized_view(
+        self, name: str | None = None, sql: None = None, **options: Unpack[TableOptions]
+    ) -> Decorator: ...
+
+    @overload
+    def materialized_view(self, name: str, sql: str, **options: Unpack[TableOptions]) -> None: ...
+
+    def materialized_view(
+        self,
+        name: str | F | None = None,
+        sql: str | None = None,
+        **options: Unpack[TableOptions],
+    ) -> F | Decorator | None:
+        """Declare a table that every refresh computes anew and replaces in one commit.
+
+        Args:
+            name: Dataset name; the function's own by default.
+            sql: A SELECT instead of a function.
+            **options: See `TableOptions`.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.materialized_view("numbers", "SELECT 1 AS n")
+        """
+        return self._declare("materialized_view", name, sql, options)
+
+    @overload
+    def streaming_table(self, name: F) -> F: ...
+
+    @overload
+    def streaming_table(
+        self, name: str | None = None, **options: Unpack[TableOptions]
+    ) -> Decorator: ...
+
+    def streaming_table(
+        self,
+        name: str | F | None = None,
+        sql: str | None = None,
+        **options: Unpack[TableOptions],
+    ) -> F | Decorator | None:
+        """Declare a table to which every refresh appends what is new in its stream, exactly once.
+
+        Inputs are read as streams unless they are bound to `dp.Batch(...)`. Rows stay until a full
+        refresh, which wipes the table and starts a new checkpoint in one commit. More streams can
+        be appended to it by `append_flow`.
+
+        Args:
+            name: Dataset name; the function's own by default.
+            sql: Not possible here; a stream is read by a function.
+            **options: See `TableOptions`.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.source("landing.flights")
+            >>> @p.streaming_table(table_properties={"pipelines.reset.allowed": "false"})
+            ... def departures(flights):
+            ...     return flights.where("dep_time IS NOT NULL")
+        """
+        if sql is not None:
+            with located(name if isinstance(name, str) else None, location_of_caller()):
+                raise DeclarationError(
+                    "a streaming table is a function that returns a stream, not SQL text; a "
+                    "temporary_view() that it reads may be SQL text."
+                )
+        return self._declare("streaming_table", name, None, options)
+
+    def create_streaming_table(self, name: str, **options: Unpack[TableOptions]) -> None:
+        """Declare a streaming table that only `append_flow`s fill.
+
+        Args:
+            name: Dataset name.
+            **options: See `TableOptions`; `inputs`, `spark_conf` and `deterministic` belong to the
+                flows.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.create_streaming_table("events")
+            >>> @p.append_flow(target="events")
+            ... def from_files(spark):
+            ...     return spark.readStream.schema("id INT").json("landing/events")
+        """
+        if not isinstance(name, str):
+            raise DeclarationError("create_streaming_table(name): the table's name, as a string.")
+        misplaced = sorted(OF_QUERIES & set(options))
+        if misplaced:
+            raise DeclarationError(
+                f"create_streaming_table({name!r}) has no query of its own; give "
+                f"{', '.join(misplaced)} to its append_flow."
+            )
+        self._record("streaming_table", name, None, options, None)
+
+    def append_flow(
+        self, *, target: str, name: str | None = None, **options: Unpack[FlowOptions]
+    ) -> Decorator:
+        """Declare one more stream that is appended to a streaming table.
+
+        Every flow has a checkpoint of its own, found by the flow's name.
+
+        Args:
+            target: A streaming table of the pipeline.
+            name: Name of the flow; the function's own by default. A renamed flow is a new one:
+                it reads its source from the beginning.
+            **options: See `FlowOptions`.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.source("landing.flights_eu")
+            >>> p.create_streaming_table("flights")
+            >>> @p.append_flow(target="flights")
+            ... def european(flights_eu):
+            ...     return flights_eu
+        """
+        with located(name, location_of_caller()):
+            if not isinstance(target, str):
+                raise DeclarationError("append_flow(target=...): the name of a streaming table.")
+            check_text(name, "name")
+        begun = self._begin("append_flow", name)
+
+        def decorate(function: G, /) -> G:
+            self._finish(begun)
+            if not callable(function):
+                raise DeclarationError(
+                    f"append_flow decorates a function that returns a streaming DataFrame, "
+                    f"not {function!r}."
+                )
+            declared = name if name is not None else _name_of(function)
+            query = Query(function=function)
+            self._record("append_flow", declared, query, options, None, target)
+            return function
+
+        return decorate
+
+    @overload
+    def upsert(
+        self,
+        name: str | None = None,
+        sql: None = None,
+        *,
+        keys: Sequence[str],
+        sequence_by: str | None = None,
+        deletes_when: str | None = None,
+        **options: Unpack[TableOptions],
+    ) -> Decorator: ...
+
+    @overload
+    def upsert(
+        self,
+        name: str,
+        sql: str,
+        *,
+        keys: Sequence[str],
+        sequence_by: str | None = None,
+        deletes_when: str | None = None,
+        **options: Unpack[TableOptions],
+    ) -> None: ...
+
+    def upsert(
+        self,
+        name: str | None = None,
+        sql: str | None = None,
+        *,
+        keys: Sequence[str],
+        sequence_by: str | None = None,
+        deletes_when: str | None = None,
+        **options: Unpack[TableOptions],
+    ) -> Decorator | None:
+        """Declare a table into which every refresh merges the query's rows by key.
+
+        A row whose key is in the table replaces that row, any other row is inserted, and rows that
+        the query does not mention stay. Rows equal to the table's are not written again.
+
+        Args:
+            name: Dataset name; the function's own by default.
+            sql: A SELECT instead of a function.
+            keys: Columns that identify a row; never NULL.
+            sequence_by: SQL expression over the query's columns. Of several rows of one key the
+                greatest counts, and a row older than the table's is not applied; one as old as the
+                table's is (the rule of AUTO CDC, SCD type 1).
+            deletes_when: SQL condition over the query's columns; where it is true the key's row
+                is deleted, if it is older, and nothing is inserted. Nothing is kept of a deleted
+                row, so an older row of its key that comes with a later refresh is inserted again.
+                Expectations do not apply to such a row: only its key counts.
+            **options: See `TableOptions`.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> @p.upsert(keys=["icao"], sequence_by="published_on", deletes_when="closed")
+            ... def airports(airports_raw):
+            ...     return airports_raw
+        """
+        with located(name, location_of_caller()):
+            merging = UpsertKeys(
+                check_texts(keys, "keys"),
+                check_text(sequence_by, "sequence_by"),
+                check_text(deletes_when, "deletes_when"),
+            )
+        return self._declare("upsert", name, sql, options, merging)
+
+    def view(self, name: str, sql: str | None = None, **options: Unpack[ViewOptions]) -> None:
+        """Declare a persisted view, published in the catalog once its inputs exist.
+
+        Args:
+            name: Dataset name.
+            sql: A SELECT; its unqualified names are datasets of this pipeline.
+            **options: See `ViewOptions`.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.materialized_view("flights", "SELECT 42 AS dep_delay")
+            >>> p.view("late_flights", "SELECT * FROM flights WHERE dep_delay > 30")
+        """
+        with located(name if isinstance(name, str) else None, location_of_caller()):
+            if callable(name) or callable(sql) or sql is None:
+                raise DeclarationError(
+                    "view(name, sql): a persisted view is SQL text, not a function. For a function "
+                    "there is temporary_view, which is not published, or materialized_view."
+                )
+            check_text(name, "name")
+            check_text(sql, "sql")
+        self._declare("view", name, sql, options)
+
+    @overload
+    def temporary_view(self, name: F) -> F: ...
+
+    @overload
+    def temporary_view(
+        self, name: str | None = None, sql: None = None, **options: Unpack[InputOption]
+    ) -> Decorator: ...
+
+    @overload
+    def temporary_view(self, name: str, sql: str, **options: Unpack[InputOption]) -> None: ...
+
+    def temporary_view(
+        self, name: str | F | None = None, sql: str | None = None, **options: Unpack[InputOption]
+    ) -> F | Decorator | None:
+        """Declare a named query that is put into whatever reads it, and never written.
+
+        Args:
+            name: Name for other datasets to read it by; the function's own by default.
+            sql: A SELECT instead of a function.
+            **options: `inputs`, as for every dataset.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.temporary_view("ones", "SELECT 1 AS n")
+        """
+        return self._declare("temporary_view", name, sql, options)
+
+    def source(
+        self,
+        name: str,
+        *,
+        comment: str | None = None,
+        owners: Sequence[str] | None = None,
+        tags: Mapping[str, str] | None = None,
+        group: str | None = None,
+    ) -> None:
+        """Declare a Delta table that somebody else writes, to read it as an input.
+
+        Args:
+            name: Its table: `t`, `schema.t` or `catalog.schema.t`. A parameter named `t` reads it.
+            comment: The asset's description.
+            owners: E-mail addresses or `team:...` names.
+            tags: Labels.
+            group: Asset group; the schema's name by default.
+
+        Example:
+            >>> import delta_pipelines as dp
+            >>> p = dp.Pipeline("p", schema="s")
+            >>> p.source("landing.flights")
+            >>> @p.materialized_view
+            ... def delayed(flights):
+            ...     return flights.where("dep_delay > 0")
+        """
+        if not isinstance(name, str):
+            raise DeclarationError("source(name): the name of a table, as a string.")
+        options: ViewOptions = {"comment": comment, "owners": owners, "tags": tags, "group": group}
+        self._record("source", name, None, options, None)
+
+    def _declare(
+        self,
+        kind: Kind,
+        name: str | F | None,
+        sql: str | None,
+        options: TableOptions | ViewOptions | InputOption,
+        upsert: UpsertKeys | None = None,
+    ) -> F | Decorator | None:
+        if callable(name):
+            self._record(kind, _name_of(name), Query(function=name), options, upsert)
+            return name
+        with located(name if isinstance(name, str) else None, location_of_caller()):
+            check_text(name, "name")
+            if check_text(sql, "sql") is not None and name is None:
+                raise DeclarationError("a dataset that is SQL text needs a name.")
+        if sql is not None and name is not None:
+            self._record(kind, name, Query(sql=sql), options, upsert)
+            return None
+        begun = self._begin(kind, name)
+
+        def decorate(function: G, /) -> G:
+            self._finish(begun)
+            if not callable(function):
+                raise DeclarationError(
+                    f"{kind} decorates a function that returns a DataFrame, not {function!r}."
+                )
+            declared = name if name is not None else _name_of(function)
+            self._record(kind, declared, Query(function=function), options, upsert)
+            return function
+
+        return decorate
+
+    def _begin(self, kind: Kind, name: str | None) -> Unfinished:
+        begun = Unfinished(kind, name, location_of_caller())
+        self._unfinished.append(begun)
+        return begun
+
+    def _finish(self, begun: Unfinished) -> None:
+        if begun in self._unfinished:
+            self._unfinished.remove(begun)
+
+    def _record(
+        self,
+        kind: Kind,
+        name: str,
+        query: Query | None,
+        options: TableOptions | ViewOptions | FlowOptions | InputOption,
+        upsert: UpsertKeys | None,
+        target: str | None = None,
+    ) -> None:
+        function = query.function if query else None
+        location = location_of_function(function) if function else location_of_caller()
+        self._declarations.append(
+            checked_declaration(kind, name, query, {**options}, upsert, location, target)
+        )
+
+
+def _name_of(function: object) -> str:
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str):
+        raise DeclarationError(f"{function!r} has no name of its own; give the dataset one: name=.")
+    return name

@@ -1,0 +1,1 @@
+"""What the catalog has under a name."""

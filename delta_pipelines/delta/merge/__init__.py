@@ -1,0 +1,1 @@
+"""One merge on Delta's own classes."""

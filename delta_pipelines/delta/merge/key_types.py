@@ -1,0 +1,152 @@
+"""Keys of a source in the type of the target's column. Pure.
+
+Sides of different types are compared in the wider one: the column stands behind a cast then, which
+hides it from the statistics of files. A key that the column's own type has can be told in that
+type; one that it has not can match nothing.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from delta_pipelines.delta.merge.key_ranges import Key, KeyRange
+
+_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+_RANGED = (*_BITS, "decimal", "date", "string")
+_EXACT = 2**53
+"""From here on several whole numbers are the same DOUBLE."""
+
+
+@dataclass(frozen=True)
+class KeyType:
+    """A column's type.
+
+    Args:
+        name: As Spark names it, without digits: `long`, `decimal`.
+        digits: Of a decimal, all of them.
+        scale: Of a decimal, those behind the point.
+    """
+
+    name: str
+    digits: int = 0
+    scale: int = 0
+
+    @classmethod
+    def of(cls, type_name: str) -> "KeyType":
+        """Read a type's name.
+
+        Example:
+            >>> KeyType.of("decimal(12,2)")
+            KeyType(name='decimal', digits=12, scale=2)
+        """
+        name, _, rest = type_name.partition("(")
+        digits, _, scale = rest.rstrip(")").partition(",")
+        return cls(name, int(digits or 0), int(scale or 0))
+
+    @property
+    def is_ranged(self) -> bool:
+        """True when its values can be put into ranges."""
+        return self.name in _RANGED
+
+    @property
+    def is_whole(self) -> bool:
+        """True for whole numbers."""
+        return self.name in _BITS
+
+    @property
+    def is_counted(self) -> bool:
+        """True for whole numbers and dates."""
+        return self.is_whole or self.name == "date"
+
+    @property
+    def is_number(self) -> bool:
+        """True for whole numbers and decimals."""
+        return self.is_whole or self.name == "decimal"
+
+    def widens_to(self, other: "KeyType") -> bool:
+        """True when no two values become one by a cast to another type, up to `_EXACT`.
+
+        Args:
+            other: The type in which the column is compared.
+
+        Example:
+            >>> KeyType.of("long").widens_to(KeyType.of("double"))
+            True
+        """
+        if self == other:
+            return True
+        room = other.digits - other.scale
+        if self.is_whole:
+            wider = _BITS.get(other.name, 0) > _BITS[self.name] or other.name == "double"
+            return wider or (other.name == "decimal" and room >= _DIGITS[self.name])
+        if self.name == other.name == "decimal":
+            return other.scale >= self.scale and room >= self.digits - self.scale
+        return False
+
+    def of_value(self, value: Any) -> Key | None:
+        """A value of a type that this one widens to, in this type; None when it has no such value.
+
+        Args:
+            value: Not NULL.
+
+        Raises:
+            ValueError: Several values of this type equal it.
+
+        Example:
+            >>> KeyType.of("integer").of_value(7.0), KeyType.of("integer").of_value(7.5)
+            (7, None)
+        """
+        if not self.is_number:
+            key: Key = value
+            return key
+        if not math.isfinite(value):
+            return None
+        units = Fraction(value) * 10**self.scale
+        number = int(units)
+        if number != units or not -self._most - self.is_whole <= number <= self._most:
+            return None
+        self._check_exact(value)
+        return self._of_units(number)
+
+    def within(self, low: Any, high: Any) -> KeyRange | None:
+        """The values of this type between two of a type that it widens to; None when there is none.
+
+        Args:
+            low: The smallest value, both included.
+            high: The largest.
+
+        Raises:
+            ValueError: Several values of this type equal an end.
+
+        Example:
+            >>> KeyType.of("byte").within(-3, 1000)
+            KeyRange(low=-3, high=127)
+        """
+        if not self.is_number:
+            return KeyRange(low, high)
+        self._check_exact(low)
+        self._check_exact(high)
+        first = max(math.ceil(Fraction(low) * 10**self.scale), -self._most - self.is_whole)
+        last = min(math.floor(Fraction(high) * 10**self.scale), self._most)
+        if first > last:
+            return None
+        return KeyRange(self._of_units(first), self._of_units(last))
+
+    @property
+    def _most(self) -> int:
+        """The largest value, in units of the last digit."""
+        base, exponent = (2, _BITS[self.name]) if self.is_whole else (10, self.digits)
+        return int(base**exponent) - 1
+
+    def _of_units(self, number: int) -> int | Decimal:
+        if self.is_whole:
+            return number
+        digits = tuple(int(digit) for digit in str(abs(number)))
+        return Decimal((int(number < 0), digits, -self.scale))  # arithmetic would round
+
+    def _check_exact(self, value: Any) -> None:
+        if self.name == "long" and isinstance(value, float) and abs(value) >= _EXACT:
+            raise ValueError(f"{value!r} is several whole numbers")

@@ -1,0 +1,47 @@
+"""Counts taken of rows while something else computes them."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.jvm.bridge import JavaObject, is_classic, optional
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+class Observed:
+    """Rows with an observation (`CollectMetrics` in Spark's plan) that never waits for ever.
+
+    PySpark's own `Observation.get` waits until a query with the rows has ended: for ever when none
+    is to come, and it fails when a command has claimed the observation without any counts (a
+    `saveAsTable` does). Here the rows are computed once more then.
+
+    Args:
+        rows: Any query of a classic session.
+        counts: Aggregates by name, each an integer.
+    """
+
+    def __init__(self, rows: "DataFrame", counts: "Mapping[str, Column]") -> None:
+        from pyspark.sql import Observation
+
+        self._unobserved = rows
+        self._counts = [count.alias(name) for name, count in counts.items()]
+        self._observation = Observation()
+        self.rows = rows.observe(self._observation, *self._counts)
+
+    def values(self) -> tuple[int, ...]:
+        """The counts in their order: of the first query that computed `rows`, else of one now."""
+        told = self._told()
+        if told is None:
+            told = self._unobserved.select(*self._counts).collect()[0]
+        return tuple(int(value) for value in told)
+
+    def _told(self) -> tuple[int, ...] | None:
+        if not is_classic(self._unobserved.sparkSession):
+            return None
+        future: JavaObject = self._observation._jo.future()  # type: ignore[union-attr]
+        outcome = optional(future.value()) if future.isCompleted() else None
+        row = outcome.get() if outcome is not None else None
+        if row is None or row.length() != len(self._counts):
+            return None
+        return tuple(row.get(index) for index in range(row.length()))

@@ -1,0 +1,1 @@
+"""Delta tables and folders as streams."""

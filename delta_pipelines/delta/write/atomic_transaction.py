@@ -1,0 +1,295 @@
+"""One commit per refresh: rows, schema, properties, comment, layout and marks land together."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace as changed
+
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_pipelines.delta.catalog import registration
+from delta_pipelines.delta.jvm.bridge import Jvm
+from delta_pipelines.delta.jvm.sessions import active
+from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES, explain, explained
+from delta_pipelines.delta.log.data_versions import KEEPS_ROWS_KEY, note_write
+from delta_pipelines.delta.log.snapshots import CatalogEntry, OpenLog, open_log, state_of
+from delta_pipelines.delta.write.conflicts import conflict_error
+from delta_pipelines.delta.write.metadata import WantedMetadata
+from delta_pipelines.delta.write.optimistic_transaction import Staging
+from delta_pipelines.delta.write.row_casts import conform
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.run_steps import Step, reached
+from delta_pipelines.model.schema_mapping import logical_schema, needs_new_files
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.table_state import Commit, HistoryEntry, LogEnd, TableState
+
+log = logging.getLogger(__name__)
+
+
+class DeltaTransaction:
+    """Stage changes to one table, then land them in one Delta commit.
+
+    Readers see the table's old version until `commit` returns; when anything before fails, the
+    table is as it was. Define first, then write, then commit. Belongs to one thread.
+
+    Args:
+        spark: A classic session.
+        identifier: The table, existing or not; its schema must exist.
+        is_new: True when most likely it does not exist, which is told sooner so.
+
+    Raises:
+        DatasetError: When the name is a view or not a Delta table, or its schema is missing.
+
+    Example:
+        >>> transaction = DeltaTransaction(spark, Identifier(None, "aviation", "airports"))
+        >>> transaction.define(TableDefinition(rows.schema, comment="Airports as published"))
+        >>> transaction.replace(rows)
+        >>> transaction.commit(user_metadata={"run": "r1"}).version
+        0
+    """
+
+    atomic = True
+    reason: str | None = None
+
+    def __init__(
+        self, spark: SparkSession, identifier: Identifier, *, is_new: bool = False
+    ) -> None:
+        self.identifier = identifier
+        self._dataset = str(identifier)
+        self._spark = spark
+        reached(Step.BEGIN, self._dataset)
+        with self._working():
+            self._opened = self._open(is_new=is_new)
+            self.base: TableState | None = state_of(Jvm(spark), identifier, self._opened)
+            if self.base is not None and not self.base.registered:
+                # A run died between a table's first commit and its catalog entry.
+                self._register()
+                self._opened = self._open()
+                self.base = changed(self.base, registered=True)
+            self._staging = Staging(Jvm(spark), self._opened)
+            self._stored = self._staging.stored()
+        self._wanted: WantedMetadata | None = None
+        self._wrote = self._cleared = self._removed = self._marked = self._done = False
+
+    @property
+    def location(self) -> str:
+        """The table's folder, known before it exists."""
+        return self._opened.location
+
+    def define(self, definition: TableDefinition) -> None:
+        """Set schema, layout, properties and comment; nothing happens when all are equal.
+
+        Args:
+            definition: The whole wanted metadata.
+
+        Raises:
+            SchemaChangeError: When Delta cannot change the table like that.
+            DatasetError: When no Delta table can be like that, or rows were staged before.
+        """
+        if self._wrote or self._wanted is not None:
+            raise DatasetError("define the table once, before its rows.", dataset=self._dataset)
+        reached(Step.DEFINE, self._dataset)
+        with self._working():
+            self._wanted = self._staging.define(definition, self._dataset)
+
+    def replace(self, rows: DataFrame) -> None:
+        """Stage rows instead of all old ones; any concurrent change of the table conflicts.
+
+        Args:
+            rows: The new rows; columns are matched by name.
+
+        Raises:
+            SchemaChangeError: When a column of the rows does not fit the table.
+            DatasetError: When the query fails.
+        """
+        self.clear()
+        self.append(rows)
+
+    def append(self, rows: DataFrame) -> None:
+        """Stage rows beside the old ones; concurrent appends do not conflict.
+
+        Args:
+            rows: The new rows; columns are matched by name.
+
+        Raises:
+            SchemaChangeError: When a column of the rows does not fit the table.
+            DatasetError: When the query fails, or the table is new and not defined.
+        """
+        if self.base is None and self._wanted is None:
+            raise DatasetError(
+                "the table is new: define it before its rows.", dataset=self._dataset
+            )
+        reached(Step.WRITE, self._dataset)
+        with self._working():
+            schema = logical_schema(self._staging.schema)
+            self._wrote = True
+            self._staging.write(conform(rows, schema, self._dataset))
+
+    @property
+    def entry(self) -> CatalogEntry | None:
+        """What the catalog has for the table; None when the table is new."""
+        if not self._opened.registered:
+            return None
+        return CatalogEntry(self._opened.catalog_table, self.location)
+
+    @property
+    def output_rows(self) -> int | None:
+        """Rows staged so far; None when Delta's history metrics are off."""
+        return self._staging.metrics.get("numOutputRows")
+
+    def clear(self) -> None:
+        """Stage the removal of all rows; any concurrent change of the table conflicts."""
+        if self._cleared or self._removed:
+            raise DatasetError("old rows are staged for removal already.", dataset=self._dataset)
+        with self._working():
+            self._staging.remove_all()
+        self._cleared = True
+
+    def rows_of_files(self, paths: Sequence[str]) -> DataFrame:
+        """Read the base version's rows of some files.
+
+        Args:
+            paths: Values of `_metadata.file_path`.
+        """
+        with self._working():
+            return self._staging.rows_of_files(paths)
+
+    def replace_files(self, paths: Sequence[str], rows: DataFrame) -> None:
+        """Stage rows instead of the rows of some files; any concurrent change conflicts.
+
+        With a change feed, kept rows show in it as deleted and inserted; with row tracking they
+        get new ids, as with `replace`.
+
+        Args:
+            paths: Values of `_metadata.file_path`, each once. None at all makes this an append that
+                depends on the base version: right for rows chosen by what the table lacks.
+            rows: All rows that these files shall have been replaced by, the kept ones included.
+
+        Raises:
+            DatasetError: When a path is no file of the base version, or the query fails.
+        """
+        if self._cleared or self._removed:
+            raise DatasetError("old rows are staged for removal already.", dataset=self._dataset)
+        with self._working():
+            self._staging.remove(paths)
+        self._removed = bool(paths)
+        self.append(rows)
+
+    def remember(self, app_id: str, version: int) -> None:
+        """Record that an application's batch is in the table (Delta protocol: `txn` action).
+
+        A concurrent commit of the same application conflicts for good.
+
+        Args:
+            app_id: Unique per stream checkpoint, never reused with another checkpoint.
+            version: The batch's number.
+        """
+        with self._working():
+            self._staging.last_mark(app_id)
+            self._staging.mark(app_id, version)
+        self._marked = True
+
+    def remembered(self, app_id: str) -> int | None:
+        """The last batch of an application in the base version, None when there is none."""
+        with self._working():
+            version = self._staging.last_mark(app_id)
+        return None if version < 0 else version
+
+    def commit(self, *, user_metadata: Mapping[str, object]) -> Commit:
+        """Land everything in one commit; with nothing staged, commit nothing.
+
+        Args:
+            user_metadata: Kept in the table's history, as JSON.
+
+        Raises:
+            DatasetError: When another writer was faster (mostly transient) or Delta refuses.
+            SchemaChangeError: When the new definition needs all rows replaced and they were not.
+        """
+        if self._done:
+            raise DatasetError("the transaction is committed already.", dataset=self._dataset)
+        staged = self._wrote or self._cleared or self._marked or self._wanted is not None
+        if self.base is not None and not staged:
+            self._done = True
+            state = self.base
+            metrics = dict(self._staging.metrics)
+            return Commit(state.version, state.table_id, state.location, metrics, changed=False)
+        self._check()
+        reached(Step.COMMIT, self._dataset)
+        with active(self._spark):
+            keeps = {KEEPS_ROWS_KEY: True} if self._keeps_rows() else {}
+            text = json.dumps({**user_metadata, **keeps}, default=str, sort_keys=True)
+            version = self._land(text)
+        self._done = True
+        with self._working():
+            if not self._opened.registered:
+                self._register()
+                self._opened = changed(self._opened, registered=True)
+            reached(Step.RECACHE, self._dataset)
+            registration.refresh(self._spark, self.identifier, self.location)
+            table_id = self._staging.table_id
+            identity = None if keeps else self._staging.identity()
+        if identity is not None:
+            commit, written_ms = identity
+            end = LogEnd(self.location, table_id, version, written_ms)
+            note_write(end, HistoryEntry(version, "WRITE", {}, text, written_ms, commit=commit))
+        return Commit(version, table_id, self.location, dict(self._staging.metrics))
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        with active(self._spark), explained(self._dataset):
+            yield
+
+    def _open(self, *, is_new: bool = False) -> OpenLog:
+        opened = open_log(self._spark, self.identifier, is_new=is_new)
+        if opened is None:
+            schema = self.identifier.schema
+            raise DatasetError(
+                f"the schema {schema} does not exist: create it (`CREATE SCHEMA {schema}`).",
+                dataset=self._dataset,
+            )
+        return opened
+
+    def _register(self) -> None:
+        reached(Step.REGISTER, self._dataset)
+        registration.register(self._spark, self.identifier, self.location)
+
+    def _check(self) -> None:
+        if self._wanted is None:
+            if self._stored is None:
+                raise DatasetError("the table is new: define it first.", dataset=self._dataset)
+            return
+        if self._stored is None or self._cleared or (self.base and self.base.files == 0):
+            return
+        reasons = needs_new_files(self._stored.layout, self._wanted.layout)
+        if reasons:
+            raise SchemaChangeError(
+                f"{'; '.join(reasons)}: the files that the table has would be read wrongly, so all "
+                "rows must be replaced (run a full refresh).",
+                dataset=self._dataset,
+            )
+
+    def _keeps_rows(self) -> bool:
+        """True when only properties, comment or layout change; Delta calls that a WRITE too."""
+        if self._wrote or self._cleared or self._removed or self._wanted is None:
+            return False
+        return self._stored is not None and self._stored.schema == self._wanted.schema
+
+    def _land(self, user_metadata: str) -> int:
+        overwrite = self._cleared or self._removed
+        try:
+            return self._staging.commit(overwrite=overwrite, user_metadata=user_metadata)
+        except SPARK_FAILURES as exc:
+            landed = self._staging.landed
+            if landed is not None:
+                log.warning("%s: version %d landed, but: %s", self._dataset, landed, exc)
+                return landed
+            conflict = conflict_error(
+                self._spark,
+                exc,
+                dataset=self._dataset,
+                location=self.location,
+                base_version=self.base.version if self.base else None,
+            )
+            raise conflict or explain(exc, self._dataset) from exc

@@ -1,0 +1,69 @@
+"""Tries a definition against a table without writing: what Delta would refuse is known before."""
+
+from pyspark.sql import SparkSession
+
+from delta_pipelines.delta.jvm.bridge import Jvm, is_classic
+from delta_pipelines.delta.jvm.sessions import active
+from delta_pipelines.delta.jvm.signatures import check_signatures, unavailable
+from delta_pipelines.delta.jvm.spark_errors import explained
+from delta_pipelines.delta.log.snapshots import (
+    CatalogEntry,
+    OpenLog,
+    open_log,
+    open_place,
+    schema_place,
+)
+from delta_pipelines.delta.write.optimistic_transaction import Staging
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.table_definition import TableDefinition, check_definition
+
+_NOWHERE = "delta_pipelines_rehearsal"
+
+
+def rehearse(
+    spark: SparkSession,
+    identifier: Identifier,
+    definition: TableDefinition,
+    dataset: str,
+    entry: CatalogEntry | None = None,
+    *,
+    is_new: bool = False,
+) -> None:
+    """Let Delta check a definition in a transaction that is never committed.
+
+    A new table is checked as an empty one: neither its schema nor its folder has to exist, and
+    nothing is created. Over Spark Connect, with a Delta version that is not known, and for a table
+    that exists in another catalog, only the checks that need no table are made.
+
+    Args:
+        spark: Any session.
+        identifier: The table, existing or not.
+        definition: What it is to be.
+        dataset: Declared name, for messages.
+        entry: What the catalog has under that name; None to ask it.
+        is_new: True when the table does not exist.
+
+    Raises:
+        DatasetError: No Delta table can be like that: an unknown `delta.` property, a column
+            without a type, and the like.
+        SchemaChangeError: This table cannot change like that.
+    """
+    check_definition(definition, dataset)
+    if not is_classic(spark) or check_signatures(spark):
+        return
+    with active(spark), explained(dataset):
+        opened = _opened(spark, identifier, entry, is_new=is_new)
+        if opened is not None:
+            Staging(Jvm(spark), opened).define(definition, dataset)
+
+
+def _opened(
+    spark: SparkSession, identifier: Identifier, entry: CatalogEntry | None, *, is_new: bool
+) -> OpenLog | None:
+    if not unavailable(spark, identifier):
+        return open_log(spark, identifier, entry=entry)
+    if not is_new:
+        return None
+    # What a table may be does not depend on its catalog: any folder that does not exist will do.
+    jvm = Jvm(spark)
+    return open_place(jvm, schema_place(jvm, _NOWHERE, identifier.name), registered=False)

@@ -1,0 +1,149 @@
+"""From a wanted definition to the metadata that one commit writes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from delta_pipelines.errors import SchemaChangeError
+from delta_pipelines.model.schema_mapping import Layout, column_named, mapped_schema, merged_schema
+from delta_pipelines.model.setting_names import COLUMN_MAPPING_MODE
+from delta_pipelines.model.table_definition import (
+    CLUSTERING_FEATURE,
+    COLUMN_MAPPING_FEATURE,
+    TIMESTAMP_NTZ_FEATURE,
+    TableDefinition,
+    check_definition,
+    has_timestamp_ntz,
+    is_protocol,
+    merged_configuration,
+    needs_column_mapping,
+)
+
+
+@dataclass(frozen=True)
+class StoredMetadata:
+    """What a table's log says now.
+
+    Args:
+        schema: The schema with column mapping ids.
+        partition_columns: In order.
+        cluster_columns: In order, nested ones as dotted paths.
+        configuration: All entries, bookkeeping included.
+        comment: None when there is none.
+        features: Names of the protocol's table features.
+    """
+
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    cluster_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    comment: str | None
+    features: frozenset[str]
+
+    @property
+    def column_mapping(self) -> bool:
+        """True when columns are found by physical name."""
+        return _mode(self.configuration) != "none"
+
+    @property
+    def layout(self) -> Layout:
+        """What decides whether present files stay valid."""
+        return Layout(self.schema, self.partition_columns, self.column_mapping)
+
+
+@dataclass(frozen=True)
+class WantedMetadata:
+    """What the transaction will write; fields as in `StoredMetadata`."""
+
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    cluster_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    comment: str | None
+
+    @property
+    def layout(self) -> Layout:
+        """What decides whether present files stay valid."""
+        mapping = _mode(self.configuration) != "none"
+        return Layout(self.schema, self.partition_columns, mapping)
+
+
+def wanted_metadata(
+    definition: TableDefinition,
+    properties: Mapping[str, str],
+    stored: StoredMetadata | None,
+    dataset: str,
+) -> WantedMetadata:
+    """Decide the metadata to write for a definition.
+
+    Args:
+        definition: What the caller wants.
+        properties: The definition's properties as Delta validated them.
+        stored: What the table has, None for a new table.
+        dataset: Qualified name of the table, also written as its owner mark.
+
+    Raises:
+        DatasetError: When no Delta table can be like that.
+        SchemaChangeError: When a column's name needs column mapping and the definition forbids it,
+            or column mapping is to be turned off.
+    """
+    check_definition(definition, dataset)
+    schema = merged_schema(definition.schema, stored.schema if stored else None)
+    current = stored.configuration if stored else None
+    configuration = merged_configuration(properties, current, owner=dataset)
+    odd = needs_column_mapping(schema)
+    if odd and properties.get(COLUMN_MAPPING_MODE) == "none":
+        raise SchemaChangeError(
+            f"column {', '.join(odd)} has a name that Delta stores only with column mapping, and "
+            f"{COLUMN_MAPPING_MODE} is 'none': drop that property or rename the column.",
+            dataset=dataset,
+        )
+    if stored and stored.column_mapping and _mode(configuration) != _mode(stored.configuration):
+        raise SchemaChangeError(
+            f"{COLUMN_MAPPING_MODE} cannot change from {_mode(stored.configuration)} to "
+            f"{_mode(configuration)}: take the property out of the declaration, or drop the table.",
+            dataset=dataset,
+        )
+    if odd and _mode(configuration) == "none":
+        configuration[COLUMN_MAPPING_MODE] = "name"
+    if stored and not stored.column_mapping and _mode(configuration) != "none":
+        # Delta assigns ids itself only while no column changes; with every id given it also takes
+        # new columns in the same commit.
+        schema = mapped_schema(schema, stored.schema)
+        configuration[COLUMN_MAPPING_FEATURE] = "supported"
+    if definition.cluster_columns and (stored is None or "clustering" not in stored.features):
+        configuration[CLUSTERING_FEATURE] = "supported"
+    if stored and has_timestamp_ntz(schema) and "timestampNtz" not in stored.features:
+        # Delta turns this feature on by itself only while it creates a table.
+        configuration[TIMESTAMP_NTZ_FEATURE] = "supported"
+    return WantedMetadata(
+        schema,
+        tuple(_as_in_schema(name, schema) for name in definition.partition_columns),
+        tuple(_as_in_schema(name, schema) for name in definition.cluster_columns),
+        configuration,
+        definition.comment or None,
+    )
+
+
+def is_unchanged(wanted: WantedMetadata, stored: StoredMetadata) -> bool:
+    """Say whether writing the wanted metadata would change nothing."""
+    features = {k.removeprefix("delta.feature.") for k in wanted.configuration if is_protocol(k)}
+    plain = {k: v for k, v in wanted.configuration.items() if not is_protocol(k)}
+    return (
+        wanted.schema == stored.schema
+        and wanted.partition_columns == stored.partition_columns
+        and wanted.cluster_columns == stored.cluster_columns
+        and plain == dict(stored.configuration)
+        and wanted.comment == stored.comment
+        and all(name.startswith("delta.") or name in stored.features for name in features)
+    )
+
+
+def _mode(configuration: Mapping[str, str]) -> str:
+    return configuration.get(COLUMN_MAPPING_MODE, "none").lower()
+
+
+def _as_in_schema(name: str, schema: StructType) -> str:
+    column = column_named(schema, name)
+    return column.name if column else name

@@ -1,0 +1,324 @@
+"""The documented fallback: the same changes through Spark's public API, in several commits.
+
+Used over Spark Connect and where Delta's transaction classes are not the tested ones. Rows and
+schema land first, in one commit of their own; then layout, properties and comment, one commit each.
+A failure in between leaves the table with its new rows and some old properties; the next run goes
+on from there. Nothing is written before `commit`.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from delta_pipelines.delta.jvm.spark_errors import explained
+from delta_pipelines.delta.log.describe_detail import described_table
+from delta_pipelines.delta.write.alter_statements import (
+    cluster_by,
+    comment_on,
+    set_properties,
+    unset_properties,
+)
+from delta_pipelines.delta.write.partition_values import checked_partitions
+from delta_pipelines.delta.write.row_casts import conform
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.model.column_types import nullable
+from delta_pipelines.model.identifiers import Identifier, quoted
+from delta_pipelines.model.run_steps import Step, reached
+from delta_pipelines.model.schema_mapping import Layout, declared_schema, needs_new_files
+from delta_pipelines.model.setting_names import COLUMN_MAPPING_MODE
+from delta_pipelines.model.table_definition import (
+    OWNER,
+    TableDefinition,
+    check_definition,
+    is_protocol,
+    needs_column_mapping,
+)
+from delta_pipelines.model.table_state import Commit, TableState
+
+_COUNTED = ("numOutputRows", "numOutputBytes", "numFiles", "numRemovedFiles", "numRemovedBytes")
+
+
+class SeveralCommits:
+    """Writes a table in several commits; the interface is `Transaction`'s.
+
+    Args:
+        spark: Any session.
+        identifier: The table; its schema must exist.
+        reason: Why one commit is not possible.
+    """
+
+    atomic = False
+
+    def __init__(self, spark: SparkSession, identifier: Identifier, reason: str) -> None:
+        self.identifier = identifier
+        self.reason: str | None = reason
+        self._spark = spark
+        self._dataset = str(identifier)
+        self._name = identifier.quoted
+        reached(Step.BEGIN, self._dataset)
+        with explained(self._dataset):
+            self.base: TableState | None = described_table(spark, identifier)
+        self._definition: TableDefinition | None = None
+        self._rows: list[DataFrame] = []
+        self._cleared = self._done = False
+        self._mark: tuple[str, int] | None = None
+
+    def define(self, definition: TableDefinition) -> None:
+        """Keep the definition for `commit`; nothing happens when all is equal."""
+        if self._rows or self._definition is not None:
+            raise DatasetError("define the table once, before its rows.", dataset=self._dataset)
+        reached(Step.DEFINE, self._dataset)
+        check_definition(definition, self._dataset)
+        if self.base is None or definition != self.base.definition:
+            self._definition = definition
+
+    def replace(self, rows: DataFrame) -> None:
+        """Keep rows for `commit`, which puts them in place of all old ones."""
+        self.clear()
+        self.append(rows)
+
+    def append(self, rows: DataFrame) -> None:
+        """Keep rows for `commit`, which adds them."""
+        if self.base is None and self._definition is None:
+            raise DatasetError(
+                "the table is new: define it before its rows.", dataset=self._dataset
+            )
+        reached(Step.WRITE, self._dataset)
+        wanted = self._definition or self.base
+        assert wanted is not None
+        with explained(self._dataset):
+            fitted = conform(rows, self._schema(), self._dataset)
+            self._rows.append(checked_partitions(fitted, wanted.partition_columns))
+
+    @property
+    def entry(self) -> None:
+        """Never asked for: its catalog may be another than the session's."""
+
+    @property
+    def output_rows(self) -> int | None:
+        """Unknown before the commit."""
+        return None
+
+    def clear(self) -> None:
+        """Have `commit` remove all rows."""
+        if self._cleared:
+            raise DatasetError("old rows are staged for removal already.", dataset=self._dataset)
+        self._cleared = True
+
+    def rows_of_files(self, paths: Sequence[str]) -> DataFrame:
+        """Read the rows of some files, by their `_metadata.file_path`."""
+        rows = self._spark.table(self._name)
+        return rows.where(F.col("_metadata.file_path").isin(list(paths)))
+
+    def replace_files(self, paths: Sequence[str], rows: DataFrame) -> None:
+        """Not possible here: a reader would see rows twice or not at all.
+
+        Raises:
+            DatasetError: Always.
+        """
+        raise DatasetError(
+            f"some files can only be replaced in one commit, and that is not possible: "
+            f"{self.reason} Use Delta's own MERGE.",
+            dataset=self._dataset,
+        )
+
+    def remember(self, app_id: str, version: int) -> None:
+        """Have the write record an application's batch, and skip it when it is there already."""
+        self._mark = (app_id, version)
+
+    def remembered(self, app_id: str) -> int | None:
+        """Unknown here, so None: Delta itself skips a batch that it has."""
+        return None
+
+    def commit(self, *, user_metadata: Mapping[str, object]) -> Commit:
+        """Write rows and schema, then layout, properties and comment.
+
+        Raises:
+            DatasetError: When a step fails; the message names it.
+            SchemaChangeError: When the new definition needs all rows replaced and they were not.
+        """
+        if self._done:
+            raise DatasetError("the transaction is committed already.", dataset=self._dataset)
+        self._check()
+        nothing = self._definition is None and not self._rows and not self._cleared
+        if self.base is not None and nothing and self._mark is None:
+            base = self.base
+            metrics = dict.fromkeys(_COUNTED, 0)
+            return Commit(base.version, base.table_id, base.location, metrics, changed=False)
+        text = json.dumps(user_metadata, default=str, sort_keys=True)
+        reached(Step.COMMIT, self._dataset)
+        with explained(self._dataset):
+            if self.base is None:
+                self._create()
+            elif self._cleared:
+                self._check_unmoved(self.base)
+            self._prepare_names()
+            wrote = self._write(text)
+            if self.base is not None:
+                self._alter(self.base)
+            self._done = True
+            reached(Step.RECACHE, self._dataset)
+            self._spark.catalog.refreshTable(self._name)
+            state = described_table(self._spark, self.identifier)
+        assert state is not None
+        return Commit(state.version, state.table_id, state.location, self._counts(wrote))
+
+    def _schema(self) -> StructType:
+        if self._definition is not None:
+            return declared_schema(self._definition.schema)
+        assert self.base is not None
+        return self.base.schema
+
+    def _check(self) -> None:
+        if self.base is None:
+            if self._definition is None:
+                raise DatasetError("the table is new: define it first.", dataset=self._dataset)
+            return
+        if self._definition is None:
+            return
+        schema = self._schema()
+        current = Layout(self.base.schema, self.base.partition_columns, self._is_mapped())
+        wanted = Layout(schema, self._definition.partition_columns, self._is_mapped())
+        reasons = needs_new_files(current, wanted)
+        if reasons and not self._cleared:
+            raise SchemaChangeError(
+                f"{'; '.join(reasons)}: all rows must be replaced (run a full refresh).",
+                dataset=self._dataset,
+            )
+        if schema != self.base.schema and schema != nullable(schema):
+            raise SchemaChangeError(
+                "an existing table's schema cannot change together with NOT NULL columns in "
+                f"several commits: {self.reason} Drop the table, or make the columns nullable.",
+                dataset=self._dataset,
+            )
+
+    def _check_unmoved(self, base: TableState) -> None:
+        """Refuse to overwrite what somebody has committed since the new rows were computed.
+
+        Delta sees no conflict there: its overwrite begins after that commit.
+        """
+        now = described_table(self._spark, self.identifier)
+        if now is None or now.log_end != base.log_end:
+            raise DatasetError(
+                "somebody else changed the table while its new rows were computed; nothing was "
+                "written. Running it again can help.",
+                dataset=self._dataset,
+                transient=True,
+            )
+
+    def _is_mapped(self) -> bool:
+        assert self.base is not None
+        return self.base.properties.get(COLUMN_MAPPING_MODE, "none") != "none"
+
+    def _create(self) -> None:
+        definition = self._definition
+        assert definition is not None
+        builder = DeltaTable.create(self._spark).tableName(self._name)
+        builder = builder.addColumns(self._schema())
+        for key, value in {OWNER: self._dataset, **definition.properties}.items():
+            builder = builder.property(key, value)
+        if needs_column_mapping(definition.schema):
+            builder = builder.property(COLUMN_MAPPING_MODE, "name")
+        if definition.comment:
+            builder = builder.comment(definition.comment)
+        if definition.partition_columns:
+            builder = builder.partitionedBy(*definition.partition_columns)
+        if definition.cluster_columns:
+            builder = builder.clusterBy(*definition.cluster_columns)
+        builder.execute()
+
+    def _prepare_names(self) -> None:
+        if self.base is None or self._definition is None or self._is_mapped():
+            return
+        if needs_column_mapping(self._definition.schema):
+            self._sql(set_properties(self.identifier, {COLUMN_MAPPING_MODE: "name"}))
+
+    def _write(self, user_metadata: str) -> int | None:
+        schema = self._schema()
+        changes = self.base is not None and schema != self.base.schema
+        if not self._rows and not self._cleared and not changes and self._mark is None:
+            return None
+        rows = self._rows[0] if self._rows else self._spark.createDataFrame([], schema)
+        for more in self._rows[1:]:
+            rows = rows.unionByName(more, allowMissingColumns=True)
+        # The writer takes comments from the columns, not from the table.
+        named = {f.name: f for f in schema.fields}
+        rows = rows.select(
+            *[
+                F.col(quoted(name)).alias(name, metadata=named[name].metadata)
+                for name in rows.columns
+            ]
+        )
+        overwrite = self._cleared and self.base is not None
+        writer = rows.write.format("delta").mode("overwrite" if overwrite else "append")
+        writer = writer.option("userMetadata", user_metadata)
+        # The session's setting may be dynamic: partitions without new rows would stay.
+        writer = writer.option("partitionOverwriteMode", "static")
+        if self._mark is not None:
+            writer = writer.option("txnAppId", self._mark[0]).option("txnVersion", self._mark[1])
+        _lay_out(writer, self._definition, self.base, overwrite=overwrite, changes=changes)
+        writer.saveAsTable(self._name)
+        latest = self._spark.sql(f"DESCRIBE HISTORY {self._name} LIMIT 1").first()
+        return None if latest is None else int(latest["version"])
+
+    def _alter(self, base: TableState) -> None:
+        definition = self._definition
+        if definition is None:
+            return
+        has = dict(base.properties)
+        wanted = {k: v for k, v in definition.properties.items() if not is_protocol(k)}
+        fresh = {k: v for k, v in definition.properties.items() if has.get(k) != v}
+        gone = [k for k in has if k not in wanted and k != COLUMN_MAPPING_MODE]
+        # Delta forgets the clustering of a table whose schema is overwritten.
+        forgotten = self._cleared and self._schema() != base.schema
+        clustering = () if forgotten else base.cluster_columns
+        steps: list[tuple[bool, Callable[[], str]]] = [
+            (
+                definition.cluster_columns != clustering,
+                lambda: cluster_by(self.identifier, definition.cluster_columns),
+            ),
+            (bool(fresh), lambda: set_properties(self.identifier, fresh)),
+            (bool(gone), lambda: unset_properties(self.identifier, gone)),
+            (
+                (definition.comment or None) != base.comment,
+                lambda: comment_on(self.identifier, definition.comment),
+            ),
+        ]
+        for needed, statement in steps:
+            if needed:
+                self._sql(statement())
+
+    def _sql(self, statement: str) -> None:
+        self._spark.sql(statement)
+
+    def _counts(self, version: int | None) -> dict[str, int]:
+        counts = dict.fromkeys(_COUNTED, 0)
+        if version is None:
+            return counts
+        history = self._spark.sql(f"DESCRIBE HISTORY {self._name}")
+        entry = history.where(f"version = {version}").first()
+        found = (entry and entry["operationMetrics"]) or {}
+        return {**counts, **{k: int(found[k]) for k in _COUNTED if k in found}}
+
+
+def _lay_out(
+    writer: DataFrameWriter,
+    definition: TableDefinition | None,
+    base: TableState | None,
+    *,
+    overwrite: bool,
+    changes: bool,
+) -> None:
+    if definition is None or base is None:
+        return
+    moved = definition.partition_columns != base.partition_columns
+    if overwrite and (changes or moved):
+        writer.option("overwriteSchema", True)
+    elif changes:
+        writer.option("mergeSchema", True)
+    if definition.partition_columns:
+        writer.partitionBy(*definition.partition_columns)

@@ -1,0 +1,286 @@
+"""The calls on Delta's `OptimisticTransaction`; what to call and when is decided elsewhere."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import quote
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, entries, items, optional
+from delta_pipelines.delta.log.add_files import listed_files
+from delta_pipelines.delta.log.empty_snapshot import no_table
+from delta_pipelines.delta.log.snapshots import CLUSTERING, OpenLog, cluster_columns, stored_schema
+from delta_pipelines.delta.log.txn_versions import last_mark
+from delta_pipelines.delta.write.metadata import (
+    StoredMetadata,
+    WantedMetadata,
+    is_unchanged,
+    wanted_metadata,
+)
+from delta_pipelines.delta.write.partition_values import checked_partitions
+from delta_pipelines.model.identifiers import quoted
+from delta_pipelines.model.schema_mapping import names_in_files
+from delta_pipelines.model.table_definition import TABLE_ID, TableDefinition
+
+METRICS = ("numOutputRows", "numOutputBytes", "numFiles", "numRemovedFiles", "numRemovedBytes")
+_HELPER = "org.apache.spark.sql.delta.commands.DMLWithDeletionVectorsHelper"
+
+
+class Staging:
+    """One `OptimisticTransaction` with the actions and counts that it gathers.
+
+    Args:
+        jvm: The session's JVM.
+        opened: The table's log; its snapshot becomes the transaction's base, or for a table that
+            does not exist one that knows it has no files.
+    """
+
+    def __init__(self, jvm: Jvm, opened: OpenLog) -> None:
+        self._jvm = jvm
+        self._opened = opened if opened.exists else replace(opened, snapshot=no_table(jvm, opened))
+        self._txn: JavaObject = opened.log.startTransaction(
+            jvm.some(opened.catalog_table), jvm.some(self._opened.snapshot)
+        )
+        self._actions: JavaObject = jvm.sequence([])
+        self._files: JavaObject | None = None
+        self.metrics = dict.fromkeys(METRICS, 0)
+
+    @property
+    def schema(self) -> StructType:
+        """The table's schema after this transaction, as the log will have it."""
+        return stored_schema(self._txn.metadata())
+
+    @property
+    def table_id(self) -> str:
+        """Delta's id of the table."""
+        return str(self._txn.metadata().id())
+
+    @property
+    def landed(self) -> int | None:
+        """The version committed, None before."""
+        committed = optional(self._txn.getCommitted())
+        return None if committed is None else int(committed.committedVersion())
+
+    def identity(self) -> tuple[str, int] | None:
+        """The id that Delta gave to the commit, and when it was written, in ms since 1970.
+
+        Returns:
+            None when another commit followed at once, so that Delta's snapshot is a later one.
+        """
+        committed = self._txn.getCommitted().get()
+        snapshot = committed.postCommitSnapshot()
+        if snapshot.version() != committed.committedVersion():
+            return None
+        return str(committed.txnId()), int(snapshot.timestamp())
+
+    def stored(self) -> StoredMetadata | None:
+        """What the base version's log says, None for a new table."""
+        if not self._opened.exists:
+            return None
+        snapshot = self._opened.snapshot
+        metadata = snapshot.metadata()
+        told = json.loads(metadata.json())["metaData"]  # one round trip for all of its parts
+        return StoredMetadata(
+            schema=stored_schema(metadata),
+            partition_columns=tuple(told.get("partitionColumns", ())),
+            cluster_columns=cluster_columns(self._jvm, self._opened),
+            configuration=told.get("configuration", {}),
+            comment=told.get("description") or None,
+            features=_features(snapshot.protocol()),
+        )
+
+    def define(self, definition: TableDefinition, dataset: str) -> WantedMetadata | None:
+        """Put a definition into the transaction, once and before any write.
+
+        Args:
+            definition: The whole wanted metadata.
+            dataset: Qualified name, for messages and as a new table's owner mark.
+
+        Returns:
+            The metadata to commit; None when the table is so already.
+
+        Raises:
+            SchemaChangeError: When Delta cannot change the table like that.
+            DatasetError: When no Delta table can be like that.
+        """
+        stored = self.stored()
+        properties = self._validated(definition.properties, stored)
+        wanted = wanted_metadata(definition, properties, stored, dataset)
+        if stored is not None and is_unchanged(wanted, stored):
+            return None
+        wanted = replace(wanted, configuration={**wanted.configuration, TABLE_ID: self.table_id})
+        self._update_metadata(wanted)
+        if self._clustering_changes(wanted, stored):
+            self._cluster(wanted.cluster_columns, wanted.schema)
+        return wanted
+
+    def _clustering_changes(self, wanted: WantedMetadata, stored: StoredMetadata | None) -> bool:
+        columns = wanted.cluster_columns
+        if not columns or stored is None or columns != stored.cluster_columns:
+            return columns != (stored.cluster_columns if stored else ())
+        # Delta keeps the clustering by names in files, and a retyped column gets a new one there;
+        # with the old one no reader could open the table any more.
+        return names_in_files(self.schema, columns) != names_in_files(stored.schema, columns)
+
+    def _validated(
+        self, properties: Mapping[str, str], stored: StoredMetadata | None
+    ) -> dict[str, str]:
+        # What the table has already is not judged again: a later Delta may have dropped it. The
+        # others get Delta's own spelling of their names; unknown `delta.` ones raise.
+        has = stored.configuration if stored else {}
+        kept = {k: v for k, v in properties.items() if has.get(k) == v}
+        fresh = {k: v for k, v in properties.items() if k not in kept}
+        configs = self._jvm.object("org.apache.spark.sql.delta.DeltaConfigs")
+        return {**kept, **entries(configs.validateConfigurations(self._jvm.mapping(fresh)))}
+
+    def _update_metadata(self, wanted: WantedMetadata) -> None:
+        now = self._txn.metadata()
+        created = now.createdTime()
+        if not self._opened.exists:
+            created = self._jvm.some(int(time.time() * 1000))
+        new = now.copy(
+            now.id(),
+            now.name(),
+            wanted.comment,
+            now.format(),
+            wanted.schema.json(),
+            self._jvm.sequence(wanted.partition_columns),
+            self._jvm.mapping(wanted.configuration),
+            created,
+        )
+        # Not updateMetadataForTableOverwrite: ids and physical names are already on the columns
+        # that stay, and that call refuses to turn column mapping on.
+        self._txn.updateMetadata(new, False)
+
+    def _cluster(self, columns: Sequence[str], schema: StructType) -> None:
+        spec = self._jvm.none
+        if columns:
+            top = {name.lower() for name in schema.names}
+            paths = [quoted(c) if c.lower() in top else c for c in columns]
+            kind = self._jvm.object(f"{CLUSTERING}.temp.ClusterBySpec")
+            spec = self._jvm.some(kind.fromColumnNames(self._jvm.sequence(paths)))
+        tables = self._jvm.object(f"{CLUSTERING}.ClusteredTableUtils")
+        self._add(tables.getDomainMetadataFromTransaction(spec, self._txn))
+
+    def write(self, rows: DataFrame) -> None:
+        """Write data files; no reader sees them before the commit."""
+        partitions = items(self._txn.metadata().partitionColumns())
+        added = self._txn.writeFiles(checked_partitions(rows, partitions)._jdf)
+        self._add(added)
+        self.metrics["numFiles"] += added.size()
+        for name in ("numOutputRows", "numOutputBytes"):
+            metric = optional(self._txn.getMetric(name))
+            if metric is None:
+                self.metrics.pop(name, None)
+            else:
+                self.metrics[name] = self.metrics.get(name, 0) + int(metric.value())
+
+    def remove_all(self) -> None:
+        """Stage the removal of every file, read as a whole: any concurrent change conflicts."""
+        files = self._candidates()
+        if files.isEmpty():
+            return
+        checksum = optional(self._opened.snapshot.checksumOpt())
+        size = checksum.tableSizeBytes() if checksum is not None else None
+        paths = [_escaped(path) for path in items(files.keys().toSeq())]
+        self._remove(self._jvm.sequence(paths), len(paths), size)
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """Stage the removal of some files, by their `_metadata.file_path`."""
+        touched = [self._touched(path) for path in paths]
+        size = sum(int(file.size()) for file in touched)
+        self._remove(self._jvm.sequence(paths), len(touched), size)
+
+    def rows_of_files(self, paths: Sequence[str]) -> DataFrame:
+        """The base version's rows of some files, by their `_metadata.file_path`."""
+        files = self._jvm.sequence([self._touched(path) for path in paths])
+        opened = self._opened
+        return self._jvm.frame(
+            opened.log.createDataFrame(opened.snapshot, files, False, self._jvm.none)
+        )
+
+    def last_mark(self, app_id: str) -> int:
+        """The last batch of an application, -1 for none; a concurrent one conflicts from now."""
+        return last_mark(self._txn, self._opened.snapshot, app_id)
+
+    def mark(self, app_id: str, version: int) -> None:
+        """Stage a `txn` action."""
+        # Without a time, `delta.setTransactionRetentionDuration` drops the mark at once.
+        now = int(time.time() * 1000)
+        self._txn.updateSetTransaction(app_id, version, self._jvm.some(now))
+
+    def commit(self, *, overwrite: bool, user_metadata: str) -> int:
+        """Land everything; the commit's history shows `metrics`."""
+        metrics = self._jvm.root.org.apache.spark.sql.execution.metric.SQLMetrics
+        context = self._jvm.session.sparkContext()
+        counts = {}
+        for name, value in self.metrics.items():
+            counts[name] = metrics.createMetric(context, name)
+            counts[name].set(value)
+        self._txn.registerSQLMetrics(self._jvm.session, self._jvm.mapping(counts))
+        none, some = self._jvm.none, self._jvm.some
+        modes = self._jvm.root.org.apache.spark.sql.SaveMode
+        # The eight options: partitionBy, predicate, userMetadata, dynamic partition overwrite,
+        # canOverwriteSchema (needed to change partition columns), canMergeSchema, replaceOn,
+        # replaceUsing.
+        operation = self._jvm.type("org.apache.spark.sql.delta.DeltaOperations$Write")(
+            modes.Overwrite if overwrite else modes.Append,
+            none,
+            none,
+            some(user_metadata),
+            none,
+            some(True) if overwrite else none,
+            none,
+            none,
+            none,
+        )
+        return int(self._txn.commit(self._actions, operation))
+
+    def _add(self, actions: JavaObject) -> None:
+        self._actions = self._actions.appendedAll(actions)
+
+    def _remove(self, keys: JavaObject, files: int, size: int | None) -> None:
+        helper = self._jvm.object(_HELPER)
+        now = int(time.time() * 1000)
+        removed = helper.removeFilesFromPaths(self._opened.log, self._candidates(), keys, now)
+        self._add(removed)
+        if size is None:
+            size = sum(int(file.size()) for file in items(self._candidates().values().toSeq()))
+        self.metrics["numRemovedFiles"] += int(files)
+        self.metrics["numRemovedBytes"] += int(size)
+
+    def _candidates(self) -> JavaObject:
+        if self._files is None:
+            helper = self._jvm.object(_HELPER)
+            files = self._all_files()
+            self._files = helper.generateCandidateFileMap(self._opened.log.dataPath(), files)
+        return self._files
+
+    def _all_files(self) -> JavaObject:
+        # The whole table is recorded as read; without that a concurrent append between our base
+        # version and our commit would silently survive a replace.
+        files = listed_files(self._opened.snapshot)
+        if files is None:
+            return self._txn.filterFiles()
+        # Up to 50 files Delta keeps the list beside the log, which saves a Spark job.
+        self._txn.readWholeTable()
+        self._txn.trackFilesRead(files)
+        return files
+
+    def _touched(self, path: str) -> JavaObject:
+        helper = self._jvm.object(_HELPER)
+        return helper.getTouchedFile(self._opened.log.dataPath(), path, self._candidates())
+
+
+def _escaped(path: str) -> str:
+    """A file's plain path as `_metadata.file_path` writes it, for a folder `my tables`."""
+    return quote(path, safe="/:!$&'()*+,;=@")
+
+
+def _features(protocol: JavaObject) -> frozenset[str]:
+    # An iteration over a Java set ends with an error, and PySpark takes 20 ms to translate one.
+    told = json.loads(protocol.json())["protocol"]
+    return frozenset((*told.get("readerFeatures", ()), *told.get("writerFeatures", ())))

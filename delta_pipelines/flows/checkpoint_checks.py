@@ -1,0 +1,163 @@
+"""A table's checkpoint folders held against the table, and against what they read."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.log.data_versions import recorded_entry
+from delta_pipelines.delta.storage.folders import delete_below
+from delta_pipelines.delta.stream.checkpoint_progress import read_progress
+from delta_pipelines.delta.stream.source_commits import read_source_commits, record_source_commits
+from delta_pipelines.delta.stream.stream_reader import StreamFailure
+from delta_pipelines.delta.write.transaction import Transaction
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.graph.graph import Flow, Graph, Table
+from delta_pipelines.graph.stream_rules import appended_inputs
+from delta_pipelines.model.checkpoints import checkpoints_of, checkpoints_root
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.plan import Plan
+from delta_pipelines.planning.schema.remedies import from_the_beginning, outdated_reason
+from delta_pipelines.planning.streams.put_back import check_target, put_back
+from delta_pipelines.planning.streams.restore_detection import MAX_COMMITS, brings_rows_back
+from delta_pipelines.planning.streams.stream_planner import old_checkpoints
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def check_not_behind(
+    spark: "SparkSession", table: Table, flow: Flow, transaction: Transaction, path: str
+) -> None:
+    """Refuse a checkpoint whose files, or whose table's, are lost or were put back from a copy.
+
+    Of an older checkpoint Spark would count the batches again, the table knows these numbers, and
+    the new rows would be left out.
+
+    Args:
+        spark: The session.
+        table: The table.
+        flow: The flow that the checkpoint belongs to.
+        transaction: Begun on the table.
+        path: The checkpoint that the table names.
+
+    Raises:
+        DatasetError: The table has batches that the checkpoint does not know, or the other way
+            round.
+    """
+    base = transaction.base
+    check_target(spark, table, flow, base, path)
+    progress = read_progress(spark, path)
+    if base is None or progress is None:
+        return
+    checkpoint = checkpoints_of(base.properties)[flow.key]
+    known = transaction.remembered(checkpoint.application(base.table_id, flow.key))
+    if progress.is_behind(known):
+        has = "none" if progress.planned is None else f"them up to {progress.planned}"
+        raise DatasetError(
+            f"the checkpoint of flow {flow.name!r} is lost or older than the table: the table has "
+            f"its batches up to {known}, and {path} has {has}. Nothing was read. Ways out: bring "
+            f"that folder back, or set the pipeline's storage to where it was; or "
+            f"{from_the_beginning(table, [flow], base.properties)}.",
+            dataset=table.name,
+        )
+
+
+def check_sources(
+    spark: "SparkSession",
+    graph: Graph,
+    table: Table,
+    flow: Flow,
+    base: TableState,
+    now: Mapping[Identifier, TableState],
+    path: str,
+) -> None:
+    """Refuse to go on with a stream of a table that has got rows, or a log, of the past.
+
+    A RESTORE that only brings files back looks to a stream like appended rows, which it would
+    read twice. Of a table that was put back from an older copy it would pass over new versions.
+    `dp.Changes` reads what a RESTORE changed. A RESTORE is looked for in the commits that the
+    stream is about to read, the last `MAX_COMMITS` of them.
+
+    A checkpoint that does not say which commits it has read gets that recorded here, as the tables
+    are now: it is of an earlier version of this package.
+
+    Args:
+        spark: The session.
+        graph: The pipeline's graph.
+        table: The table that is filled.
+        flow: The flow, which goes on from its checkpoint.
+        base: The table now.
+        now: The tables that the flow's streams read.
+        path: The checkpoint.
+
+    Raises:
+        DatasetError: Names the sources and the ways out.
+    """
+    progress = read_progress(spark, path)
+    if progress is None or progress.planned is None or not now:
+        return
+    read = read_source_commits(spark, path)
+    names = {str(identifier.plain): state for identifier, state in now.items()}
+    told = put_back(spark, read, names) if read else []
+    for identifier in appended_inputs(graph, flow) if not told else ():
+        state = now.get(identifier)
+        begin = None if state is None else progress.next_version(state.table_id)
+        if state is None or begin is None:
+            continue
+        name = identifier.plain
+        if begin > state.version + 1:
+            told.append(
+                f"its stream input {name} was put back from a copy (it has version "
+                f"{state.version}, of which the checkpoint has read {begin - 1})"
+            )
+        for version in range(state.version, max(begin - 1, state.version - MAX_COMMITS), -1):
+            said = recorded_entry(spark, state.log_end, version)
+            if said is not None and brings_rows_back(said):
+                told.append(f"its stream input {name} was restored (RESTORE, version {version})")
+    if told:
+        raise DatasetError(outdated_reason(table, flow, base.properties, told), dataset=table.name)
+    if read is None:
+        record_source_commits(spark, path, progress.planned, now.values())
+
+
+def cannot_go_on(
+    table: Table, flow: Flow, current: Mapping[str, str], why: StreamFailure, told: Exception
+) -> DatasetError:
+    """What a stream's failure means that starting it again does not help, with the ways out.
+
+    Args:
+        table: The table that is filled.
+        flow: The flow.
+        current: The properties that the table has.
+        why: What stopped it.
+        told: The failure itself.
+    """
+    ways = f"Ways out: {from_the_beginning(table, [flow], current)}"
+    if why is StreamFailure.OVERWRITTEN:
+        names = ", ".join(repr(stream.name) for stream in flow.streams.values()) or "the source"
+        ways += (
+            f"; or declare how to read {names} from now on: "
+            f"dp.Stream(..., skip_change_commits=True) leaves such commits out, dp.Changes(...) "
+            f"reads them where the table has had a change data feed since then (else together with "
+            f"one of the first ways)"
+        )
+    return DatasetError(
+        f"flow {flow.name!r} cannot go on: {why.value}. Nothing was skipped or doubled. "
+        f"{ways}. ({str(told).partition(': ')[2]})",
+        dataset=table.name,
+    )
+
+
+def delete_old_checkpoints(spark: "SparkSession", state: TableState, plan: Plan) -> None:
+    """Delete checkpoints that were replaced longer ago than the retention.
+
+    Only for who holds the table's lease.
+
+    Args:
+        spark: The session.
+        state: The table.
+        plan: The run's plan: storage root and retention.
+    """
+    root = checkpoints_root(plan.storage)
+    for path in old_checkpoints(spark, state, plan.storage, plan.checkpoint_retention_days):
+        delete_below(spark, path, root)

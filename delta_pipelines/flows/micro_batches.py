@@ -1,0 +1,188 @@
+"""Putting one micro-batch into its table, exactly once."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.write.row_casts import conform
+from delta_pipelines.delta.write.transaction import begin
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.upsert import UpsertRun
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.model.checkpoints import checkpoints_of
+from delta_pipelines.model.expectation_result import told
+from delta_pipelines.model.setting_names import TXN_APPLICATION, TXN_NUMBER
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.decision import TableDecision
+from delta_pipelines.planning.streams.restore_detection import BASED_ON_KEY, check_not_restored
+from delta_pipelines.update.context import UpdateContext
+from delta_pipelines.update.expectation_counts import Watch
+from delta_pipelines.update.stream_tally import BatchMark, BatchResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+
+def append_batch(
+    rows: "DataFrame",
+    table: Table,
+    flow: Flow,
+    context: UpdateContext,
+    mark: BatchMark,
+    metadata: dict[str, object],
+) -> BatchResult:
+    """Append one micro-batch in one commit, unless the table has it already.
+
+    Args:
+        rows: The batch.
+        table: The streaming table.
+        flow: The flow that the batch is of.
+        context: The update.
+        mark: The batch's mark.
+        metadata: The commit's user metadata.
+
+    Raises:
+        DatasetError: Another run has taken the table's lease or refreshed it fully meanwhile, or
+            the write failed.
+        ExpectationError: Rows break an expectation that fails the refresh.
+    """
+    transaction = begin(rows.sparkSession, table.identifier)
+    check_epoch(transaction.base, table, mark)
+    _check_not_restored(rows.sparkSession, table, context, transaction.base)
+    metadata = {**metadata, **_based_on(transaction.base)}
+    last = transaction.remembered(mark.application)
+    if last is not None and last >= mark.number:
+        _pass_over(rows)
+        return BatchResult(None, {})
+    assert transaction.base is not None
+    rows = conform(rows, transaction.base.schema, table.name)
+    watch = Watch(rows, flow.declaration.expectations)
+    transaction.append(watch.rows)
+    expectations = watch.results(table.name)
+    if transaction.output_rows == 0:
+        return BatchResult(None, {}, expectations=expectations)
+    transaction.remember(mark.application, mark.number)
+    context.check_lease(table.identifier)
+    commit = transaction.commit(user_metadata={**metadata, **told(expectations)})
+    return BatchResult(commit.version, commit.metrics, expectations=expectations)
+
+
+def _pass_over(rows: "DataFrame") -> None:
+    """Compute a micro-batch that the table has already, and write nothing.
+
+    Spark keeps the state and the watermark of a stream only of what was computed, and since 4.1
+    fails where a batch's state was not (`STATE_STORE_COMMIT_VALIDATION_FAILED`).
+    """
+    try:
+        rows.write.format("noop").mode("overwrite").save()
+    except SPARK_FAILURES as error:
+        # Rows that need no state need not be there any more either; where they do, Spark tells.
+        log.debug("A micro-batch that the table has cannot be computed again: %s", error)
+
+
+def _check_not_restored(
+    spark: "SparkSession", table: Table, context: UpdateContext, base: TableState | None
+) -> None:
+    """Refuse a batch after a RESTORE that took out earlier ones, which it would hide for good."""
+    if base is not None and base.version != context.tally(table.identifier).version:
+        flows = context.plan.graph.flows_of(table.identifier)
+        check_not_restored(spark, table, flows, base)
+
+
+def _based_on(base: TableState | None) -> dict[str, object]:
+    return {BASED_ON_KEY: base.version} if base is not None else {}
+
+
+def check_epoch(base: TableState | None, table: Table, mark: BatchMark) -> None:
+    """Refuse a batch of a checkpoint that no longer counts.
+
+    Args:
+        base: The table now.
+        table: As declared.
+        mark: The batch's mark.
+
+    Raises:
+        DatasetError: The table was dropped, wiped or made anew while the stream ran.
+    """
+    checkpoints = checkpoints_of(base.properties) if base else {}
+    known = (
+        {c.application(base.table_id, flow) for flow, c in checkpoints.items()} if base else set()
+    )
+    if mark.application not in known:
+        raise DatasetError(
+            "another run refreshed the table fully, or made it anew, while this one was appending; "
+            "nothing more was written. Run again.",
+            dataset=table.name,
+            transient=True,
+        )
+
+
+def merge_batch(
+    rows: "DataFrame",
+    table: Table,
+    flow: Flow,
+    context: UpdateContext,
+    mark: BatchMark,
+    metadata: dict[str, object],
+) -> BatchResult:
+    """Merge one micro-batch by key in one commit, unless the table has it already.
+
+    Args:
+        rows: The batch.
+        table: The upsert target.
+        flow: Its flow.
+        context: The update.
+        mark: The batch's mark.
+        metadata: The commit's user metadata.
+
+    Raises:
+        DatasetError: NULL or ambiguous keys, another run refreshed the table fully meanwhile, or
+            the merge failed.
+    """
+    session = rows.sparkSession
+    transaction = begin(session, table.identifier)
+    base = transaction.base
+    check_epoch(base, table, mark)
+    _check_not_restored(session, table, context, base)
+    metadata = {**metadata, **_based_on(base)}
+    last = transaction.remembered(mark.application)
+    if base is None or (last is not None and last >= mark.number):
+        _pass_over(rows)
+        return BatchResult(None, {})
+    session.conf.set(TXN_APPLICATION, mark.application)
+    session.conf.set(TXN_NUMBER, str(mark.number))
+    try:
+        upsert = UpsertRun(session, table, flow, base.definition, context, metadata=metadata)
+        kept = TableDecision(create=False, wipe=False, alter=False)
+        outcome = upsert.run(rows, transaction, kept)
+    finally:
+        session.conf.unset(TXN_APPLICATION)
+        session.conf.unset(TXN_NUMBER)
+    changed = outcome.status == "completed"
+    version = outcome.version if changed else None
+    return BatchResult(version, outcome.metrics, outcome.merge, outcome.expectations)
+
+
+def write_batch(
+    table: Table,
+    context: UpdateContext,
+    rows: "DataFrame",
+    flow: Flow,
+    mark: BatchMark,
+    metadata: dict[str, object],
+) -> BatchResult:
+    """Append or merge a micro-batch, as the table's kind wants it.
+
+    Args:
+        table: The target.
+        context: The update.
+        rows: The batch.
+        flow: The flow that it is of.
+        mark: The batch's mark.
+        metadata: The commit's user metadata.
+    """
+    if table.is_streaming_table:
+        return append_batch(rows, table, flow, context, mark, metadata)
+    return merge_batch(rows, table, flow, context, mark, metadata)

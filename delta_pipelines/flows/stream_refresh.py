@@ -1,0 +1,395 @@
+"""A streaming refresh: the definition in one commit, then every micro-batch in one commit, once.
+
+Whatever crashes, a rerun goes on: Spark gives an unfinished micro-batch again under its number, and
+the table knows (Delta protocol: `txn` actions) which numbers of this checkpoint it has.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.jvm.sessions import active
+from delta_pipelines.delta.jvm.spark_errors import explained, is_not_there
+from delta_pipelines.delta.log.loading import load_table, read_pinned
+from delta_pipelines.delta.stream.end_of_input import are_at_their_end, left_out_files
+from delta_pipelines.delta.stream.file_streams import each_file_once
+from delta_pipelines.delta.stream.source_commits import record_source_commits, record_target_commit
+from delta_pipelines.delta.stream.stream_reader import (
+    StreamFailure,
+    explained_stream,
+    quiet_callbacks,
+    stream_failure,
+    stream_text,
+)
+from delta_pipelines.delta.write.transaction import Transaction, begin
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.checkpoint_checks import (
+    cannot_go_on,
+    check_not_behind,
+    check_sources,
+    delete_old_checkpoints,
+)
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.model.checkpoints import (
+    Checkpoint,
+    StreamSource,
+    checkpoints_of,
+    checkpoints_property,
+    next_checkpoints,
+    replaced_property,
+    with_columns,
+)
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.merge_result import merge_metrics
+from delta_pipelines.model.outcome import Outcome
+from delta_pipelines.model.results import TableFacts
+from delta_pipelines.model.run_steps import Step, reached
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.table_state import Commit, TableState
+from delta_pipelines.planning.decision import TableDecision
+from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.planning.schema.flow_columns import given_columns
+from delta_pipelines.planning.schema.flow_definition import fits, flow_definition
+from delta_pipelines.planning.schema.remedies import outdated_reason
+from delta_pipelines.planning.schema.schema_evolution import needs_rewrite
+from delta_pipelines.planning.streams.restore_detection import COMPLETE_KEY, check_not_restored
+from delta_pipelines.planning.streams.stream_planner import NOTHING_NEW
+from delta_pipelines.update.context import UpdateContext
+from delta_pipelines.update.stream_tally import BatchMark, BatchResult
+from delta_pipelines.update.table_facts import table_facts
+
+if TYPE_CHECKING:
+    from pyspark.errors import StreamingQueryException
+    from pyspark.sql import DataFrame, SparkSession
+
+POLL_SECONDS = 0.05
+"""How long a wait for a stream lasts before an interrupt is noticed."""
+ALL_LEFT_OUT = "no row of its streams is one for the table"
+MAX_RESTARTS = 10
+"""How often one refresh follows a source whose columns change while it is read."""
+
+Write = Callable[["DataFrame", Flow, BatchMark, dict[str, object]], BatchResult]
+"""Writes one micro-batch: its rows, its flow, its mark, and the commit's user metadata."""
+
+
+class StreamRun:
+    """One refresh of one table by its streams.
+
+    Args:
+        spark: The run's session.
+        table: The table.
+        flows: The flows that fill it.
+        planned: Its plan.
+        context: The update.
+        write: Puts a micro-batch into the table.
+    """
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        table: Table,
+        flows: tuple[Flow, ...],
+        planned: DatasetPlan,
+        context: UpdateContext,
+        write: Write,
+    ) -> None:
+        self._spark = spark
+        self._table = table
+        self._flows = flows
+        self._planned = planned
+        self._context = context
+        self._write = write
+        self._checkpoints: dict[str, Checkpoint] = {}
+        self._tables: dict[str, dict[Identifier, TableState]] = {}
+        self._schema = planned.definition.schema if planned.definition else None
+        # An earlier attempt of this run may have written.
+        self._tally = context.tally(table.identifier)
+
+    def run(self, transaction: Transaction, decision: TableDecision) -> Outcome:
+        """Refresh the table.
+
+        Args:
+            transaction: Begun on the table.
+            decision: Create, wipe or alter.
+
+        Raises:
+            DatasetError: A source no longer fits its checkpoint (nothing is read), or a stream
+                failed; micro-batches that were committed stay, and a rerun goes on after them.
+        """
+        commit = self._define(transaction, decision)
+        for flow in self._flows:
+            self._stream(flow, commit.table_id)
+        state, facts = table_facts(self._spark, self._table.identifier)
+        for flow in self._flows if self._tally.version is not None else ():
+            record_target_commit(self._spark, self._path(flow, self._checkpoints[flow.key]), state)
+        delete_old_checkpoints(self._spark, state, self._context.plan)
+        return self._outcome(state, facts)
+
+    def _define(self, transaction: Transaction, decision: TableDecision) -> Commit:
+        """Create, wipe or alter the table and name its checkpoints, in one commit."""
+        planned = self._planned.definition
+        assert planned is not None
+        base = transaction.base
+        # A wipe forgets the flows that are not declared at the moment too: their rows go with it.
+        current = checkpoints_of(base.properties) if base and not decision.wipe else {}
+        spark, context = self._spark, self._context
+        self._tables = {flow.key: context.stream_tables(spark, flow) for flow in self._flows}
+        sources = {
+            flow: {str(i.plain): StreamSource.of(state) for i, state in read.items()}
+            for flow, read in self._tables.items()
+        }
+        anew: set[str] = set()
+        if self._table.identifier not in self._context.begun:
+            reset = self._context.plan.reset_checkpoints
+            anew = {flow.key for flow in self._flows if flow.name.lower() in reset}
+        going_on = [f for f in self._flows if f.key in current and f.key not in anew]
+        check_not_restored(spark, self._table, going_on, base)
+        for flow in self._flows:
+            had = current.get(flow.key)
+            told = had.outdated(sources[flow.key]) if had else []
+            if told and flow.key not in anew:
+                has = base.properties if base else {}
+                reason = outdated_reason(self._table, flow, has, told)
+                raise DatasetError(reason, dataset=self._table.name)
+            if had and base and flow.key not in anew:
+                path = self._path(flow, had)
+                check_not_behind(self._spark, self._table, flow, transaction, path)
+                now = self._tables[flow.key]
+                check_sources(spark, context.plan.graph, self._table, flow, base, now, path)
+        self._checkpoints = next_checkpoints(
+            current,
+            {
+                flow: {**read, **self._planned.folders.get(flow, {})}
+                for flow, read in sources.items()
+            },
+            anew=tuple(anew),
+            run=context.run_id,
+            # What an earlier attempt has found is newer than the plan.
+            columns={} if self._table.identifier in context.begun else self._planned.given,
+        )
+        properties = {
+            **planned.properties,
+            **checkpoints_property(self._checkpoints),
+            **replaced_property(base, self._checkpoints, int(time.time() * 1000)),
+        }
+        if decision.create or decision.wipe or decision.alter or current != self._checkpoints:
+            definition = dataclasses.replace(planned, properties=properties)
+            if decision.wipe:
+                transaction.define(definition)
+                transaction.clear()
+            else:
+                self._alter(transaction, definition)
+        commit = self._commit(transaction)
+        self._note_begun(transaction, commit)
+        return commit
+
+    def _alter(self, transaction: Transaction, definition: TableDefinition) -> None:
+        """Stage a definition, and the rows of an upsert anew where a wider type asks for it.
+
+        An upsert's table is not read as a stream of appended rows, so nobody gets them twice; of a
+        streaming table the plan has refused it.
+        """
+        base = transaction.base
+        transaction.define(definition)
+        if base is None or base.files == 0 or self._table.declaration.upsert is None:
+            return
+        if needs_rewrite(base.schema, definition.schema):
+            transaction.replace(read_pinned(self._spark, base))
+
+    def _commit(self, transaction: Transaction) -> Commit:
+        """Commit what changes the table and gives it no new rows."""
+        metadata = self._context.table_metadata(self._table)
+        self._context.check_lease(self._table.identifier)
+        return transaction.commit(user_metadata=metadata)
+
+    def _path(self, flow: Flow, checkpoint: Checkpoint) -> str:
+        return checkpoint.path(self._context.plan.storage, self._table.identifier, flow.key)
+
+    def _note_begun(self, transaction: Transaction, commit: Commit) -> None:
+        base = transaction.base
+        if commit.changed:
+            self._tally.committed(commit.version, self._planned)
+        state = load_table(self._spark, self._table.identifier) if commit.changed else base
+        if state is not None:
+            self._context.begun[self._table.identifier] = state.definition
+
+    def _stream(self, flow: Flow, table_id: str) -> None:
+        last = ""
+        for restart in range(MAX_RESTARTS + 1):
+            try:
+                self._stream_once(flow, table_id)
+                return
+            except _SourceChanged as changed:
+                if restart == MAX_RESTARTS:
+                    raise changed.told from changed
+                # The same once more is no change that could be followed.
+                if changed.text == last:
+                    why = StreamFailure.OTHER_COLUMNS
+                    raise self._cannot_go_on(why, changed.told, flow) from changed
+                last = changed.text
+                self._evolve()
+
+    def _stream_once(self, flow: Flow, table_id: str) -> None:
+        from pyspark.errors import StreamingQueryException
+
+        session = self._context.session(self._spark, flow)
+        checkpoint = self._checkpoints[flow.key]
+        path = self._path(flow, checkpoint)
+        batches = _Batches(self, flow, checkpoint.application(table_id, flow.key))
+        with active(session), quiet_callbacks():
+            rows = self._context.rows(session, flow, as_planned=False)
+            is_known = given_columns(rows.schema) == checkpoint.columns
+            if not is_known or self._schema is None or not fits(rows.schema, self._schema):
+                self._evolve()
+            # Of a single flow the plan has said so, or the table would have been left alone.
+            has_others = len(self._flows) > 1
+            versions = self._context.stream_versions(flow)
+            if has_others and are_at_their_end(session, rows, path, versions):
+                return
+            reached(Step.STREAM, str(self._table.identifier))
+            began_ms = time.time() * 1000
+            with explained(self._table.name):
+                started = each_file_once(rows, path, self._table.name)
+            query = (
+                started.writeStream.foreachBatch(batches.take)
+                .option("checkpointLocation", path)
+                .trigger(availableNow=True)
+                .queryName(f"{self._table.identifier}/{flow.name}")
+                .start()
+            )
+            try:
+                while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
+                    self._context.check_cancelled()
+            except StreamingQueryException as error:
+                if batches.failure is not None:
+                    raise self._of_a_batch(batches.failure, flow) from error
+                raise self._explained(error, flow) from error
+            finally:
+                if query.isActive:
+                    query.stop()
+            self._tally.left_out(flow.name, left_out_files(session, rows, path, began_ms))
+        if batches.failure is not None:
+            raise self._of_a_batch(batches.failure, flow)
+        self._context.check_cancelled()
+
+    def take(self, rows: "DataFrame", flow: Flow, mark: BatchMark) -> None:
+        """Put one micro-batch into the table, unless it is there already."""
+        identifier = self._table.identifier
+        reached(Step.BATCH, str(identifier))
+        # A batch that writes nothing moves the checkpoint on, which may be another run's by now.
+        self._context.check_lease(identifier)
+        checkpoint = self._checkpoints[flow.key]
+        tables = self._tables[flow.key].values()
+        record_source_commits(self._spark, self._path(flow, checkpoint), mark.number, tables)
+        metadata = {
+            **self._context.commit_metadata(flow),
+            "flow": flow.name,
+            "batch": mark.number,
+            "checkpoint": checkpoint.id,
+            COMPLETE_KEY: [self._checkpoints[one.key].id for one in self._flows],
+        }
+        done = self._write(rows, flow, mark, metadata)
+        self._tally.add(mark, done)
+
+    def _explained(self, error: "StreamingQueryException", flow: Flow) -> Exception:
+        why = stream_failure(error)
+        told = explained_stream(error, self._table.name)
+        if why is StreamFailure.SCHEMA_CHANGED:
+            return _SourceChanged(told, stream_text(error))
+        if why is StreamFailure.OTHER:
+            return told
+        return self._cannot_go_on(why, told, flow)
+
+    def _of_a_batch(self, failure: BaseException, flow: Flow) -> BaseException:
+        """What a micro-batch raised; with the ways out, where files of its stream are gone."""
+        cause = failure.__cause__
+        if not isinstance(failure, DatasetError) or cause is None or not is_not_there(cause):
+            return failure
+        if set(flow.inputs) - set(flow.streams):
+            return failure  # Perhaps they are those of a batch, which reading anew does not help.
+        return self._cannot_go_on(StreamFailure.EXPIRED, failure, flow)
+
+    def _cannot_go_on(self, why: StreamFailure, told: Exception, flow: Flow) -> DatasetError:
+        begun = self._context.begun.get(self._table.identifier)
+        return cannot_go_on(self._table, flow, begun.properties if begun else {}, why, told)
+
+    def _evolve(self) -> None:
+        """Give the table the columns that its streams have by now, in one commit."""
+        transaction = begin(self._spark, self._table.identifier)
+        assert transaction.base is not None
+        given = {}
+        for flow in self._flows:
+            session = self._context.session(self._spark, flow)
+            with active(session):
+                given[flow.name] = self._context.rows(session, flow, as_planned=False).schema
+        definition = flow_definition(
+            self._table,
+            transaction.base,
+            given,
+            is_full_refresh=False,
+            pipeline=self._context.plan.pipeline,
+        )
+        gives = {flow.key: given_columns(given[flow.name]) for flow in self._flows}
+        self._checkpoints = with_columns(self._checkpoints, gives)
+        properties = {**definition.properties, **checkpoints_property(self._checkpoints)}
+        self._alter(transaction, dataclasses.replace(definition, properties=properties))
+        commit = self._commit(transaction)
+        self._schema = definition.schema
+        self._note_begun(transaction, commit)
+
+    def _outcome(self, state: TableState, facts: TableFacts) -> Outcome:
+        tally = self._tally
+        self._context.versions.wrote(state)
+        is_upsert = self._table.declaration.upsert is not None
+        if tally.version is None:
+            return Outcome(
+                status="unchanged",
+                action="none",
+                reason=ALL_LEFT_OUT if tally.batches else NOTHING_NEW,
+                facts=facts,
+                version=state.version,
+                metrics=merge_metrics(tally.metrics) if is_upsert else tally.metrics,
+                notes=tuple(tally.notes),
+                expectations=tally.expectations,
+            )
+        planned = tally.planned or self._planned
+        # Rows may have come since the plan found none.
+        came = planned.action == "none"
+        return Outcome(
+            status="completed",
+            action="refresh" if came else planned.action,
+            reason=planned.how if came else planned.reason,
+            facts=facts,
+            version=tally.version,
+            metrics={**tally.metrics, "numBatches": tally.batches},
+            notes=tuple(tally.notes),
+            merge=tally.merged,
+            expectations=tally.expectations,
+        )
+
+
+class _Batches:
+    """Takes the micro-batches of one stream; keeps the error that Java would turn into text."""
+
+    def __init__(self, run: StreamRun, flow: Flow, application: str) -> None:
+        self._run = run
+        self._flow = flow
+        self._application = application
+        self.failure: BaseException | None = None
+
+    def take(self, rows: "DataFrame", number: int) -> None:
+        try:
+            self._run.take(rows, self._flow, BatchMark(self._application, number))
+        except BaseException as error:
+            self.failure = error
+            raise
+
+
+class _SourceChanged(Exception):
+    """The source's columns changed while it was read; starting again follows them."""
+
+    def __init__(self, told: DatasetError, text: str) -> None:
+        self.told = told
+        self.text = text
+        super().__init__(str(told))

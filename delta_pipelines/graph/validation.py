@@ -1,0 +1,154 @@
+"""What is wrong with a pipeline, told without a JVM."""
+
+from collections.abc import Mapping
+
+from delta_pipelines.errors import Problem
+from delta_pipelines.graph.expectations import expectation_problems
+from delta_pipelines.graph.graph import Dataset, View
+from delta_pipelines.graph.row_expressions import row_expression_problem
+from delta_pipelines.graph.table_properties import property_problems, view_property_problems
+from delta_pipelines.graph.texts import text_problems
+from delta_pipelines.graph.topological_order import Edges
+from delta_pipelines.model.declarations import Declaration, UpsertKeys
+from delta_pipelines.model.identifiers import Identifier, name_problem
+from delta_pipelines.security.redaction import is_credential
+
+RESERVED_NAMES = {"spark": "a parameter `spark` is the session, so nothing could read it"}
+RESERVED_NAME_PREFIX = "__dp_"
+GLOBAL_TEMP = "global_temp"
+"""The schema that Spark keeps for temporary views of all sessions; nobody can create it."""
+MAX_PARTITION_NAME = 128
+"""Bytes; a folder is named `column=value`, and odd characters in it are escaped."""
+
+
+def declaration_problems(declaration: Declaration) -> list[Problem]:
+    """Problems of one declaration by itself.
+
+    Args:
+        declaration: The dataset.
+    """
+    texts = [*_name_problems(declaration), *_layout_problems(declaration)]
+    texts += property_problems(declaration.table_properties)
+    if declaration.kind == "view":
+        texts += view_property_problems(declaration.table_properties)
+    texts += _append_only_problems(declaration)
+    texts += text_problems(declaration)
+    texts += expectation_problems(declaration)
+    if declaration.comment is not None and is_credential("", declaration.comment):
+        texts.append("the comment holds an address with a password, for every reader; take it out.")
+    if declaration.upsert is not None:
+        texts += _key_problems(declaration.upsert.keys)
+        texts += _expression_problems(declaration.upsert)
+    return [Problem(text, declaration.name, declaration.location) for text in texts]
+
+
+def graph_problems(datasets: Mapping[Identifier, Dataset], edges: Edges) -> list[Problem]:
+    """Problems between datasets whose names are resolved.
+
+    Args:
+        datasets: Every dataset.
+        edges: Dataset -> what it reads.
+    """
+    problems = []
+    for identifier, inputs in edges.items():
+        reader = datasets[identifier]
+        own = reader.kind not in ("source", "temporary_view")
+        if own and identifier.in_session_catalog and identifier.schema == GLOBAL_TEMP:
+            text = f"the schema {GLOBAL_TEMP} is Spark's own, for temporary views; use another one."
+            problems.append(Problem(text, reader.name, reader.declaration.location))
+        if reader.kind != "view":
+            continue
+        for upstream in inputs:
+            if datasets[upstream].kind == "temporary_view":
+                text = (
+                    f"a persisted view cannot read the temporary view "
+                    f"{datasets[upstream].name!r}, which no other session knows; "
+                    f"make that one a view() or a materialized_view()."
+                )
+                problems.append(Problem(text, reader.name, reader.declaration.location))
+    return problems
+
+
+def graph_warnings(datasets: Mapping[Identifier, Dataset], edges: Edges) -> tuple[str, ...]:
+    """What is allowed but probably not meant, as sentences.
+
+    Args:
+        datasets: Every dataset.
+        edges: Dataset -> what it reads.
+    """
+    read = {upstream for inputs in edges.values() for upstream in inputs}
+    return tuple(
+        str(
+            Problem(
+                "no dataset reads this temporary view, so it does nothing.",
+                dataset.name,
+                dataset.declaration.location,
+            )
+        )
+        for identifier, dataset in datasets.items()
+        if isinstance(dataset, View) and dataset.kind == "temporary_view" and identifier not in read
+    )
+
+
+def _name_problems(declaration: Declaration) -> list[str]:
+    if declaration.name == "<lambda>":
+        return ["a lambda has no name of its own; give the dataset one: name=."]
+    texts = []
+    for name in (declaration.name, declaration.schema):
+        text = name_problem(name) if name is not None else None
+        if text:
+            texts.append(text)
+    if declaration.schema is not None and "." in declaration.schema + declaration.name:
+        texts.append("give the schema in the name or by schema=, not both, and without dots.")
+    last = declaration.name.rpartition(".")[2].lower()
+    if last in RESERVED_NAMES:
+        texts.append(f"the name {last!r} is reserved: {RESERVED_NAMES[last]}.")
+    if last.startswith(RESERVED_NAME_PREFIX):
+        texts.append(f"names that begin with {RESERVED_NAME_PREFIX!r} are the engine's own.")
+    return texts
+
+
+def _layout_problems(declaration: Declaration) -> list[str]:
+    texts = []
+    if declaration.partition_cols and declaration.cluster_by:
+        texts.append("a table is laid out by partition_cols or by cluster_by, not by both.")
+    for what, columns in (
+        ("partition_cols", declaration.partition_cols),
+        ("cluster_by", declaration.cluster_by),
+    ):
+        texts += _repeated(what, columns)
+    texts += [
+        f"partition column {column[:20]!r}... is too long: its name is part of a folder's name, "
+        f"which file systems limit to 255 bytes; {MAX_PARTITION_NAME} is the most."
+        for column in declaration.partition_cols
+        if len(column.encode(errors="replace")) > MAX_PARTITION_NAME
+    ]
+    return texts
+
+
+def _append_only_problems(declaration: Declaration) -> list[str]:
+    wanted = declaration.table_properties.get("delta.appendOnly", "false")
+    if wanted.lower() != "true" or declaration.kind not in ("materialized_view", "upsert"):
+        return []
+    kind = declaration.kind.replace("_", " ")
+    return [f"delta.appendOnly is 'true', and every refresh of a {kind} replaces rows."]
+
+
+def _key_problems(keys: tuple[str, ...]) -> list[str]:
+    if not keys:
+        return ["an upsert needs keys: the columns that identify a row."]
+    return _repeated("keys", keys)
+
+
+def _expression_problems(upsert: UpsertKeys) -> list[str]:
+    named = {"sequence_by": upsert.sequence_by, "deletes_when": upsert.deletes_when}
+    problems = (
+        (what, row_expression_problem(text)) for what, text in named.items() if text is not None
+    )
+    return [f"{what}: {problem}" for what, problem in problems if problem]
+
+
+def _repeated(what: str, columns: tuple[str, ...]) -> list[str]:
+    folded = [column.lower() for column in columns]
+    repeated = sorted({column for column in columns if folded.count(column.lower()) > 1})
+    return [f"{what} names {', '.join(map(repr, repeated))} more than once."] if repeated else []

@@ -1,0 +1,43 @@
+"""The number by which a session has a table remember a merge, so that it is not done twice.
+
+Source of the rule: Delta's docs on idempotent writes, and its `DeltaCommand`.
+"""
+
+from pyspark.sql import SparkSession
+
+from delta_pipelines.delta.jvm.sessions import is_on
+from delta_pipelines.errors import MergeError
+from delta_pipelines.model.setting_names import TXN_APPLICATION, TXN_AUTO_RESET, TXN_NUMBER
+
+
+def numbered_write(session: SparkSession, target: str) -> tuple[str, int] | None:
+    """The application and the number that a session gives its writes, None when it gives none.
+
+    Args:
+        session: The session.
+        target: Name of the merge's target, for the error.
+
+    Raises:
+        MergeError: Only one of the two is set.
+    """
+    application = session.conf.get(TXN_APPLICATION, None)
+    number = session.conf.get(TXN_NUMBER, None)
+    if (application is None) != (number is None):
+        raise MergeError(
+            f"[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS] {TXN_APPLICATION} and {TXN_NUMBER} "
+            "are set both or neither.",
+            dataset=target,
+        )
+    return None if application is None else (str(application), int(str(number)))
+
+
+def forget_number(session: SparkSession) -> None:
+    """After a merge, forget its number where Delta would, so that the next write needs its own.
+
+    Delta's own MERGE does that in the session that it runs in, which is a copy of the user's.
+
+    Args:
+        session: The user's session.
+    """
+    if is_on(session, TXN_AUTO_RESET, "false"):
+        session.conf.unset(TXN_NUMBER)

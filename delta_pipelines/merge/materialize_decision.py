@@ -1,0 +1,81 @@
+"""When a merge must fix its source's rows before reading them more than once: pure.
+
+A merge reads its source twice. If the two reads can differ (a file that is replaced, `rand()`, a
+limit without an order), rows are lost or doubled, so such a source is materialised first. The
+decision and its reasons are Delta's own (`MergeIntoMaterializeSource`, Delta 4.4.0).
+`merge.prepared` carries it out.
+"""
+
+from enum import Enum
+
+from delta_pipelines.delta.merge.source_facts_value import SourceFacts
+
+
+class MaterializeSourceReason(str, Enum):
+    """Why a source was or was not materialised; the values are Delta's own strings."""
+
+    NOT_MATERIALIZED_NONE = "notMaterializedNone"
+    NOT_MATERIALIZED_AUTO = "notMaterializedAuto"
+    NOT_MATERIALIZED_AUTO_INSERT_ONLY = "notMaterializedAutoInsertOnly"
+    NON_DETERMINISTIC_SOURCE_NON_DELTA = "materializeNonDeterministicSourceNonDelta"
+    NON_DETERMINISTIC_SOURCE_OPERATORS = "materializeNonDeterministicSourceOperators"
+    NON_DETERMINISTIC_SOURCE_WITH_DETERMINISTIC_UDF = (
+        "materializeNonDeterministicSourceWithDeterministicUdf"
+    )
+    IGNORE_UNREADABLE_FILES_CONFIGS_ARE_SET = "materializeIgnoreUnreadableFilesConfigsAreSet"
+    SOURCE_CACHED = "materializeCachedSource"
+    MATERIALIZE_ALL = "materializeAll"
+    INVALID_CONFIG = "invalidConfigurationFailsafe"
+    UNKNOWN = "unknown"
+    """The source's plan could not be examined."""
+
+
+def should_materialize_source(
+    mode: str, facts: SourceFacts, insert_only: bool
+) -> tuple[bool, MaterializeSourceReason]:
+    """Decide whether a merge fixes its source's rows before reading them.
+
+    Args:
+        mode: `spark.databricks.delta.merge.materializeSource`, in any case: `auto`, `all` or
+            `none`; anything else materialises, to be safe.
+        facts: What is known about the source.
+        insert_only: The merge has insert clauses only, and
+            `spark.databricks.delta.merge.optimizeInsertOnlyMerge.enabled` is on: the source is
+            then read once.
+
+    Returns:
+        Whether to materialise, and why.
+
+    Example:
+        >>> should_materialize_source("auto", SourceFacts(only_delta_scans=False), False)[1].value
+        'materializeNonDeterministicSourceNonDelta'
+    """
+    reason = MaterializeSourceReason
+    match mode.lower():
+        case "all":
+            return True, reason.MATERIALIZE_ALL
+        case "none":
+            return False, reason.NOT_MATERIALIZED_NONE
+        case "auto":
+            return _decide_automatically(facts, insert_only)
+        case _:
+            return True, reason.INVALID_CONFIG
+
+
+def _decide_automatically(
+    facts: SourceFacts, insert_only: bool
+) -> tuple[bool, MaterializeSourceReason]:
+    reason = MaterializeSourceReason
+    if insert_only:
+        return False, reason.NOT_MATERIALIZED_AUTO_INSERT_ONLY
+    if not facts.only_delta_scans:
+        return True, reason.NON_DETERMINISTIC_SOURCE_NON_DELTA
+    if not facts.deterministic:
+        return True, reason.NON_DETERMINISTIC_SOURCE_OPERATORS
+    if facts.ignores_unreadable_files:
+        return True, reason.IGNORE_UNREADABLE_FILES_CONFIGS_ARE_SET
+    if facts.has_udf:
+        return True, reason.NON_DETERMINISTIC_SOURCE_WITH_DETERMINISTIC_UDF
+    if facts.cached:
+        return True, reason.SOURCE_CACHED
+    return False, reason.NOT_MATERIALIZED_AUTO

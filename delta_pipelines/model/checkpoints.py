@@ -1,0 +1,384 @@
+"""The checkpoints of a table's streams, remembered in the table itself.
+
+A flow's checkpoint has an id of its own, and the table's properties say which one counts. A full
+refresh gives every flow a new one in the commit that wipes the rows; so whatever crashes, the table
+has either the old rows and their checkpoints, or no rows and fresh ones. Beside the id stands what
+the checkpoint's streams read, so that a source that was wiped or made anew is noticed, and
+which columns the flow gave, so that one which it gives no more is.
+
+Nothing is read or written here; but an id is a random one, and an epoch is the time.
+"""
+
+import hashlib
+import json
+import logging
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.stored_values import (
+    MalformedValueError,
+    optional,
+    shown,
+    stored_fields,
+    stored_flow,
+    stored_id,
+    stored_json,
+    stored_list,
+    stored_mapping,
+    stored_number,
+    stored_object,
+    stored_text,
+)
+from delta_pipelines.model.table_state import TableState
+
+CHECKPOINTS_KEY = "delta_pipelines.checkpoints"
+REPLACED_KEY = "delta_pipelines.replaced_checkpoints"
+EPOCH_KEY = "delta_pipelines.epoch"
+_FOLDER = "folder:"
+MAX_REPLACED = 100
+"""How many former checkpoints a table names at most, the newest ones."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StreamSource:
+    """What a checkpoint's offsets belong to.
+
+    Args:
+        table_id: Delta's id of the table that is read; of a folder of files a hash of its place.
+        epoch: Grows with every full refresh of that table; of a folder the number of its stream.
+    """
+
+    table_id: str
+    epoch: int = 0
+
+    @classmethod
+    def of(cls, state: TableState) -> "StreamSource":
+        """A table as a stream reads it now.
+
+        Raises:
+            DatasetError: Its epoch is malformed.
+        """
+        return cls(state.table_id, epoch_of(state.properties, state.identifier))
+
+    @classmethod
+    def parse(cls, value: object) -> "StreamSource":
+        """Read what a table's property says of one source.
+
+        Args:
+            value: From JSON.
+
+        Raises:
+            MalformedValueError: It is not what this package writes.
+        """
+        known = {"table_id": stored_text, "epoch": stored_number}
+        given = stored_fields(value, known)
+        if "table_id" not in given:
+            raise MalformedValueError("a source has no table_id")
+        return cls(**given)
+
+    @classmethod
+    def of_folder(cls, place: str, number: int) -> "StreamSource":
+        """A folder of files; a hash, since its name may hold a credential.
+
+        Args:
+            place: Where it is.
+            number: That of the stream: Spark looks for the files that it has read by it.
+        """
+        return cls(f"{_FOLDER}{hashlib.sha256(place.encode()).hexdigest()[:32]}", number)
+
+    @property
+    def is_folder(self) -> bool:
+        """True for a folder of files."""
+        return self.table_id.startswith(_FOLDER)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One flow's checkpoint.
+
+    Args:
+        id: Part of its path, and of the application id that makes its batches exactly once.
+        sources: Qualified name -> what it was when the checkpoint began.
+        run: Id of the run that began it; a retry of that run does not begin again.
+        columns: Columns that the flow gave last, from `flow_columns.given_columns`; None when that
+            was not recorded.
+    """
+
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    sources: Mapping[str, StreamSource] = field(default_factory=dict)
+    run: str | None = None
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def parse(cls, value: object) -> "Checkpoint":
+        """Read what a table's property says of one flow.
+
+        Args:
+            value: From JSON.
+
+        Raises:
+            MalformedValueError: It is not what this package writes.
+        """
+        known: dict[str, Any] = {
+            "id": stored_id,
+            "sources": lambda sources: stored_mapping(sources, StreamSource.parse),
+            "run": optional(stored_text),
+            "columns": optional(lambda columns: stored_list(columns, stored_text)),
+        }
+        given = stored_fields(value, known)
+        if "id" not in given:
+            raise MalformedValueError("a checkpoint has no id")
+        return cls(**given)
+
+    def path(self, storage: str, table: Identifier, flow: str) -> str:
+        """Where Spark keeps it, under a storage root."""
+        return f"{checkpoints_folder(storage, table, flow)}/{self.id}"
+
+    def application(self, table_id: str, flow: str) -> str:
+        """The application id of its batches; never that of another checkpoint or table."""
+        return f"delta_pipelines/{table_id}/{flow.lower()}/{self.id}"
+
+    def outdated(self, now: Mapping[str, StreamSource | None]) -> list[str]:
+        """Say which tables are no longer what the offsets belong to.
+
+        A table of another name is still the same when it has the same id.
+
+        Args:
+            now: Qualified names of all that the flow's streams read -> what they are now, None for
+                a table that is not there yet.
+        """
+        tables = {name: was for name, was in self.sources.items() if not was.is_folder}
+        ids = {source.table_id for source in now.values() if source is not None}
+        known = {was.table_id for was in tables.values()}
+        if now and known and not (known & ids or tables.keys() & now.keys()):
+            them = "inputs" if len(tables) > 1 else "input"
+            were = "were" if len(tables) > 1 else "was"
+            before, after = ", ".join(sorted(tables)), ", ".join(sorted(now))
+            return [f"its stream {them} {before} {were} replaced by {after}"]
+        by_id = {source.table_id: source for source in now.values() if source is not None}
+        renamed = {was.table_id for name, was in tables.items() if name in now}
+        told = []
+        for name, was in tables.items():
+            if name not in now and was.table_id in renamed:
+                continue
+            source = now.get(name) or by_id.get(was.table_id)
+            if source is None or source == was:
+                continue
+            how = "dropped and made anew" if source.table_id != was.table_id else "refreshed fully"
+            told.append(f"its stream input {name} was {how}")
+        return told
+
+    def moved(self, now: Mapping[str, StreamSource]) -> dict[str, int]:
+        """Say which folders of files were replaced; Spark takes all files of another one for new.
+
+        Args:
+            now: Folders as they may be shown -> what they are, of all that the flow's streams read.
+
+        Returns:
+            What was replaced by what -> the number of the stream.
+        """
+        had = {was.epoch: (name, was) for name, was in self.sources.items() if was.is_folder}
+        told = {}
+        for name, folder in now.items():
+            before, was = had.get(folder.epoch, (name, folder))
+            if was != folder:
+                what = f"the folder {before} that its stream reads was replaced by {name}"
+                told[f"{what} (to Spark all files there are new)"] = folder.epoch
+        return told
+
+
+def checkpoints_root(storage: str) -> str:
+    """The folder of all checkpoints under a storage root; nothing else is ever deleted."""
+    return f"{storage.rstrip('/')}/_checkpoints"
+
+
+def checkpoints_folder(storage: str, table: Identifier, flow: str) -> str:
+    """The folder of a flow's checkpoints, old ones included."""
+    return f"{checkpoints_root(storage)}/{table.plain}/{flow.lower()}"
+
+
+def checkpoints_of(properties: Mapping[str, str]) -> dict[str, Checkpoint]:
+    """The checkpoints that a table's properties name, by the flow's name in lower case.
+
+    Args:
+        properties: Of the table; anyone who may alter it may have written them.
+
+    Raises:
+        DatasetError: The property is not one that this package writes.
+
+    Example:
+        >>> text = '{"flights": {"id": "0123456789abcdef0123456789abcdef", "sources": {}}}'
+        >>> checkpoints_of({CHECKPOINTS_KEY: text})["flights"].id
+        '0123456789abcdef0123456789abcdef'
+    """
+    try:
+        listed = stored_object(stored_json(properties.get(CHECKPOINTS_KEY, "{}")))
+        return {stored_flow(flow): Checkpoint.parse(entry) for flow, entry in listed.items()}
+    except MalformedValueError as error:
+        raise DatasetError(
+            f"table property {CHECKPOINTS_KEY!r} is malformed, so the checkpoints of its streams "
+            f"are not known: {error}. Nothing was read or written. Ways out: set the property to "
+            f"what it was (SHOW TBLPROPERTIES and DESCRIBE HISTORY show who changed it); refresh "
+            f"the table fully; or unset it (ALTER TABLE ... UNSET TBLPROPERTIES "
+            f"('{CHECKPOINTS_KEY}')), and then the streams are read from their beginning."
+        ) from error
+
+
+def checkpoints_property(checkpoints: Mapping[str, Checkpoint]) -> dict[str, str]:
+    """The property that names checkpoints."""
+    entries = {flow: asdict(checkpoint) for flow, checkpoint in checkpoints.items()}
+    return {CHECKPOINTS_KEY: json.dumps(entries, sort_keys=True)}
+
+
+def replaced_checkpoints(properties: Mapping[str, str]) -> dict[str, int]:
+    """Checkpoints that counted once: `flow/id` -> when they were replaced, in ms since 1970.
+
+    They are only a hint of what can be deleted. Entries that this package does not write are left
+    out with a warning, and so is a checkpoint that still counts.
+
+    Args:
+        properties: Of the table; anyone who may alter it may have written them.
+    """
+    try:
+        listed = stored_object(stored_json(properties.get(REPLACED_KEY, "{}")))
+    except MalformedValueError as error:
+        log.warning("Table property %r is ignored: %s.", REPLACED_KEY, error)
+        return {}
+    found, counting = {}, _named(properties)
+    for name, when in listed.items():
+        flow, _, checkpoint = name.partition("/")
+        try:
+            entry = f"{stored_flow(flow)}/{stored_id(checkpoint)}"
+            if entry in counting:
+                raise MalformedValueError(f"{shown(name)} is the checkpoint that counts")
+            found[entry] = stored_number(when)
+        except MalformedValueError as error:
+            log.warning("An entry of table property %r is ignored: %s.", REPLACED_KEY, error)
+    return found
+
+
+def _named(properties: Mapping[str, str]) -> frozenset[str]:
+    """`flow/id` of the checkpoints that count; none when that property is malformed."""
+    try:
+        checkpoints = checkpoints_of(properties)
+    except DatasetError as error:
+        log.warning("No old checkpoint is noted: %s", error.message)
+        return frozenset()
+    return frozenset(f"{flow}/{checkpoint.id}" for flow, checkpoint in checkpoints.items())
+
+
+def replaced_property(
+    base: TableState | None, following: Mapping[str, Checkpoint], now_ms: int
+) -> dict[str, str]:
+    """The property that names a table's own former checkpoints; they can be deleted some day.
+
+    Args:
+        base: The table before; those of a copied table belong to its origin.
+        following: The checkpoints that count from now on.
+        now_ms: Milliseconds since 1970.
+    """
+    if base is None or base.is_copy:
+        return {REPLACED_KEY: "{}"} if base and REPLACED_KEY in base.properties else {}
+    count = {f"{flow}/{checkpoint.id}" for flow, checkpoint in following.items()}
+    gone = dict.fromkeys(_named(base.properties) - count, now_ms)
+    found = {**replaced_checkpoints(base.properties), **gone}
+    newest = dict(sorted(found.items(), key=lambda entry: entry[1])[-MAX_REPLACED:])
+    if newest or REPLACED_KEY in base.properties:
+        return {REPLACED_KEY: json.dumps(newest, sort_keys=True)}
+    return {}
+
+
+def epoch_of(properties: Mapping[str, str], table: Identifier | None = None) -> int:
+    """A number that every full refresh of a table that keeps its rows makes greater.
+
+    Args:
+        properties: Of the table; anyone who may alter it may have written them.
+        table: For the message, when the table is not the dataset that is refreshed.
+
+    Raises:
+        DatasetError: The property is not one that this package writes.
+    """
+    try:
+        return stored_number(stored_json(properties.get(EPOCH_KEY, "0")))
+    except MalformedValueError as error:
+        where = f" of table {table}" if table is not None else ""
+        raise DatasetError(
+            f"property {EPOCH_KEY!r}{where} is malformed, so nothing says whether its rows were "
+            f"refreshed fully since they were read: {error}. Nothing was read or written. Ways "
+            f"out: set the property to what it was, or refresh that table fully."
+        ) from error
+
+
+def next_epoch(properties: Mapping[str, str]) -> dict[str, str]:
+    """The property after one more full refresh.
+
+    It is the time, so that a table that was restored to an older version does not get an epoch
+    again that it has had.
+    """
+    try:
+        before = epoch_of(properties)
+    except DatasetError:
+        before = 0
+    return {EPOCH_KEY: str(max(before + 1, int(time.time() * 1000)))}
+
+
+def next_checkpoints(
+    current: Mapping[str, Checkpoint],
+    sources: Mapping[str, Mapping[str, StreamSource]],
+    *,
+    anew: Sequence[str],
+    run: str | None = None,
+    columns: Mapping[str, tuple[str, ...]] | None = None,
+) -> dict[str, Checkpoint]:
+    """The checkpoints of a table's next refresh.
+
+    Those of flows that are no longer declared stay: a flow that comes back goes on where it was.
+
+    Args:
+        current: What the table has.
+        sources: Flow -> what its streams read now.
+        anew: Flows that begin from the beginning.
+        run: Id of the run in which that happens.
+        columns: Flow -> the columns that it gives now; one that is not named keeps its own.
+    """
+    following = dict(current)
+    for flow, reads in sources.items():
+        had = current.get(flow)
+        if had is None or flow in anew:
+            following[flow] = Checkpoint(
+                sources=dict(reads), run=run, columns=had.columns if had else None
+            )
+        else:
+            following[flow] = replace(had, sources=_followed(had.sources, reads))
+    return with_columns(following, columns or {})
+
+
+def _followed(
+    had: Mapping[str, StreamSource], reads: Mapping[str, StreamSource]
+) -> Mapping[str, StreamSource]:
+    """What a flow that goes on reads: of tables also what it once did, of folders those of now."""
+    folders = {name: source for name, source in reads.items() if source.is_folder}
+    tables = {name: source for name, source in had.items() if not source.is_folder}
+    return {**reads, **tables, **folders} if folders else {**reads, **had}
+
+
+def with_columns(
+    checkpoints: Mapping[str, Checkpoint], columns: Mapping[str, tuple[str, ...]]
+) -> dict[str, Checkpoint]:
+    """The checkpoints, with what their flows give now.
+
+    Args:
+        checkpoints: By flow.
+        columns: Flow -> columns; one that is not named keeps its own.
+    """
+    return {
+        flow: replace(checkpoint, columns=columns.get(flow, checkpoint.columns))
+        for flow, checkpoint in checkpoints.items()
+    }

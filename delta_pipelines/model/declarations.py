@@ -1,0 +1,186 @@
+"""What a user declared: frozen values, nothing resolved, nothing run."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar
+
+from delta_pipelines.model.source_location import SourceLocation
+
+Kind = Literal[
+    "materialized_view",
+    "streaming_table",
+    "append_flow",
+    "upsert",
+    "view",
+    "temporary_view",
+    "source",
+]
+SchemaDrift = Literal["evolve", "add_columns", "fail"]
+"""Which changes of its columns a table takes from its query (`planning/schema/schema_drift.py`)."""
+ExpectationAction = Literal["warn", "drop", "fail"]
+"""What happens with rows that break an expectation: counted, left out, or nothing is written."""
+
+QueryFunction = Callable[..., Any]
+"""A user's function: input DataFrames by parameter name, and `spark`; returns a DataFrame."""
+F = TypeVar("F", bound=QueryFunction)
+G = TypeVar("G", bound=QueryFunction)
+
+
+class Decorator(Protocol):
+    """Records a function and returns it unchanged."""
+
+    def __call__(self, function: F, /) -> F:
+        """Record `function`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch input: the dataset's rows at the one version that the run pins.
+
+    Args:
+        name: A dataset of the pipeline: `t`, `schema.t` or `catalog.schema.t`.
+
+    Example:
+        >>> Batch("airports")
+        Batch(name='airports')
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A streaming input: every row that is appended to the dataset, once.
+
+    Args:
+        name: A dataset of the pipeline: `t`, `schema.t` or `catalog.schema.t`.
+        skip_change_commits: Leave out commits that change or delete rows (Delta's
+            `skipChangeCommits`); rows that such a commit adds are left out too. Without it, a
+            commit of that kind is an error.
+
+    Example:
+        >>> Stream("flights")
+        Stream(name='flights', skip_change_commits=False)
+    """
+
+    name: str
+    skip_change_commits: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A streaming input: the dataset's row changes, from Delta's change data feed.
+
+    The rows have the columns `_change_type`, `_commit_version` and `_commit_timestamp` besides the
+    dataset's own; the first batch has the rows of that day as inserts. The dataset needs the table
+    property `delta.enableChangeDataFeed` = `true`.
+
+    Args:
+        name: A dataset of the pipeline: `t`, `schema.t` or `catalog.schema.t`.
+
+    Example:
+        >>> Changes("airports")
+        Changes(name='airports')
+    """
+
+    name: str
+
+
+Input = Batch | Stream | Changes
+"""How a query reads a dataset."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """How a dataset's rows are computed: by a function or by SQL text, never both.
+
+    Args:
+        function: The user's function, unchanged.
+        sql: A SELECT statement in Spark's dialect.
+    """
+
+    function: QueryFunction | None = None
+    sql: str | None = None
+
+
+@dataclass(frozen=True)
+class UpsertKeys:
+    """How rows of an upsert find and change their target rows.
+
+    Args:
+        keys: Columns that identify a row.
+        sequence_by: SQL expression; of several rows of a key the one with the greatest value
+            counts.
+        deletes_when: SQL condition on the query's rows; where it holds, the key's row is deleted
+            if its sequence is less.
+    """
+
+    keys: tuple[str, ...]
+    sequence_by: str | None = None
+    deletes_when: str | None = None
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What rows of a query are to be like.
+
+    Args:
+        name: For people; unique within the dataset.
+        condition: SQL over the query's columns; a row keeps to it where it is true, not where it
+            is false or NULL.
+        action: What happens with rows that break it.
+    """
+
+    name: str
+    condition: str
+    action: ExpectationAction
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One declared dataset.
+
+    Args:
+        name: As declared: `t`, `schema.t` or `catalog.schema.t`.
+        kind: What it is.
+        query: How its rows are computed; None for a source.
+        schema: Schema to put it into; None for the pipeline's default or the one in `name`.
+        comment: Table or view comment.
+        inputs: Bindings that differ from the default: parameter or SQL name -> dataset.
+        inputs_given: True when the declaration has `inputs=`, be it empty.
+        partition_cols: Partition columns, in order.
+        cluster_by: Liquid-clustering columns, in order.
+        table_properties: Properties to set on the table or view.
+        spark_conf: Spark SQL settings for this dataset's query only.
+        owners: E-mail addresses or `team:...` names.
+        tags: Labels.
+        group: Asset group; None for the schema's name.
+        upsert: Keys of an upsert, else None.
+        target: Streaming table that an append flow fills, else None.
+        schema_drift: Which changes of its columns a table takes.
+        expectations: What its query's rows are to be like, in the order of the text.
+        deterministic: True when Python that runs on its rows gives equal results for equal rows.
+        location: Where it was declared.
+    """
+
+    name: str
+    kind: Kind
+    query: Query | None = None
+    schema: str | None = None
+    comment: str | None = None
+    inputs: Mapping[str, str | Input] = field(default_factory=dict)
+    partition_cols: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    owners: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    group: str | None = None
+    upsert: UpsertKeys | None = None
+    target: str | None = None
+    schema_drift: SchemaDrift = "evolve"
+    expectations: tuple[Expectation, ...] = ()
+    deterministic: bool = False
+    location: SourceLocation | None = None
+    inputs_given: bool = False

@@ -1,0 +1,65 @@
+"""What became of expectations: how many rows broke each of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from delta_pipelines.model.declarations import ExpectationAction
+
+_DONE = {"warn": "", "drop": ", and were left out", "fail": ""}
+
+
+@dataclass(frozen=True)
+class ExpectationResult:
+    """How many rows of a refresh broke one expectation.
+
+    Args:
+        name: As declared.
+        condition: As declared.
+        action: What happened with rows that broke it.
+        rows: Rows that it applies to: all of the query, without deletions of an upsert.
+        broken: Those for which the condition was false or NULL.
+
+    Example:
+        >>> print(ExpectationResult("has a code", "icao IS NOT NULL", "drop", rows=9, broken=2))
+        2 of 9 rows break 'has a code' (icao IS NOT NULL), and were left out
+    """
+
+    name: str
+    condition: str
+    action: ExpectationAction
+    rows: int
+    broken: int
+
+    @property
+    def passed(self) -> bool:
+        """True when every row kept to it."""
+        return self.broken == 0
+
+    def __str__(self) -> str:
+        told = f"{self.broken:,} of {self.rows:,} rows break {self.name!r} ({self.condition})"
+        return told + (_DONE[self.action] if self.broken else "")
+
+
+def added(
+    results: Sequence[ExpectationResult], more: Iterable[ExpectationResult]
+) -> tuple[ExpectationResult, ...]:
+    """The counts of several batches together; the same name means the same expectation.
+
+    Args:
+        results: So far.
+        more: Those of one more batch.
+    """
+    by_name = {result.name: result for result in results}
+    for result in more:
+        had = by_name.get(result.name)
+        if had is not None:
+            rows, broken = had.rows + result.rows, had.broken + result.broken
+            result = replace(result, rows=rows, broken=broken)
+        by_name[result.name] = result
+    return tuple(by_name.values())
+
+
+def told(results: Iterable[ExpectationResult]) -> dict[str, object]:
+    """What a commit's user metadata says of them; nothing when there are none."""
+    counts = {r.name: {"rows": r.rows, "broken": r.broken} for r in results}
+    return {"expectations": counts} if counts else {}

@@ -1,0 +1,168 @@
+"""What a run did: one result per dataset, available as each dataset ends."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from delta_pipelines.errors import detail
+from delta_pipelines.model.expectation_result import ExpectationResult
+from delta_pipelines.model.identifiers import Identifier, folded
+from delta_pipelines.model.merge_result import MergeResult
+from delta_pipelines.planning.refresh_set import Action
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from delta_pipelines.model.table_state import TableState, TableVersion
+
+Status = Literal["completed", "unchanged", "skipped", "failed"]
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What a table or view is after a run, for reports.
+
+    Args:
+        schema: Its columns.
+        location: Where a table is stored; None for a view.
+        table_id: Delta table id; None for a view.
+        rows_of: The commit that last changed rows; None for a view.
+        files: Data files of the table, when known.
+        size_bytes: Their size in bytes, when known.
+    """
+
+    schema: "StructType"
+    location: str | None = None
+    table_id: str | None = None
+    rows_of: "TableVersion | None" = None
+    files: int | None = None
+    size_bytes: int | None = None
+
+    @property
+    def data_version(self) -> int | None:
+        """Last Delta version that changed rows; None for a view."""
+        return None if self.rows_of is None else self.rows_of.version
+
+    @classmethod
+    def of(cls, state: "TableState", rows_of: "TableVersion") -> "TableFacts":
+        """The facts of a table.
+
+        Args:
+            state: The table.
+            rows_of: The commit that last changed its rows.
+        """
+        return cls(
+            schema=state.schema,
+            location=state.location,
+            table_id=state.table_id,
+            rows_of=rows_of,
+            files=state.files,
+            size_bytes=state.size_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class DatasetResult:
+    """What a run did with one dataset.
+
+    Args:
+        name: Declared name.
+        status: `completed`, `unchanged` (nothing to write), `skipped` or `failed`.
+        action: `create`, `refresh`, `full_refresh`, or `none` when nothing was written.
+        reason: Why this action or status, as a sentence.
+        identifier: Qualified name.
+        kind: `materialized_view`, `streaming_table`, `upsert` or `view`.
+        version: Delta version that was committed or found; None for views and tables not reached.
+        rows: Row count of the table after a batch write, else None.
+        metrics: Counts by Delta's own names (`numTargetRowsInserted`, `numOutputRows`, ...).
+        error: The exception of a failed dataset.
+        seconds: Wall seconds spent on the dataset.
+        facts: What the table or view is now; None when it was not reached or failed.
+        changes: What changed besides rows (columns, properties, layout, comment), one line each.
+        inputs: What was read: qualified name or path -> Delta version, None when it has none.
+        notes: Advice and warnings.
+        reset_blocked: True when `pipelines.reset.allowed` turned a full refresh into a refresh.
+        attempts: How often it was tried; more than 1 after a conflict or another transient error.
+        merge: What an upsert's merge did, its executor among it; None when nothing was merged.
+        expectations: How many rows broke each expectation, in the order of the declaration; empty
+            when none is declared or no row was looked at.
+
+    Example:
+        >>> orders = sales.run(spark).results["orders"]
+        >>> orders.status, orders.version, orders.rows
+        ('completed', 4, 1200)
+    """
+
+    name: str
+    status: Status
+    action: Action
+    reason: str
+    identifier: Identifier
+    kind: str
+    version: int | None = None
+    rows: int | None = None
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    error: Exception | None = None
+    seconds: float = 0.0
+    facts: TableFacts | None = None
+    changes: tuple[str, ...] = ()
+    inputs: Mapping[str, int | None] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    reset_blocked: bool = False
+    attempts: int = 1
+    merge: MergeResult | None = None
+    expectations: tuple[ExpectationResult, ...] = ()
+
+    @property
+    def succeeded(self) -> bool:
+        """True when the table or view is now what it should be."""
+        return self.status in ("completed", "unchanged")
+
+    @property
+    def failure(self) -> str:
+        """What its error says, without the dataset's own name; empty when there is none."""
+        return detail(self.error, (self.name, *self.identifier.spellings))
+
+
+class DatasetResults(Mapping[str, DatasetResult]):
+    """Results by declared name, in the order the datasets ended.
+
+    A qualified name finds one too, and an `Identifier`.
+    """
+
+    def __init__(self, results: list[DatasetResult]) -> None:
+        self._by_name = {result.name: result for result in results}
+        self._folded = {name: r for r in results for name in r.identifier.spellings}
+        self._folded.update({result.name.lower(): result for result in results})
+        self._by_identifier = {folded(result.identifier): result for result in results}
+
+    def __getitem__(self, name: str | Identifier) -> DatasetResult:
+        if isinstance(name, Identifier):
+            return self._by_identifier[folded(name)]
+        return self._folded[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run did.
+
+    Args:
+        run_id: Identifies the run; stands in the user metadata of every commit it made.
+        success: True when no dataset failed or was skipped.
+        results: By declared name; the qualified name finds a dataset too.
+
+    Example:
+        >>> result = sales.run(spark, raise_on_error=False)
+        >>> {name: told.status for name, told in result.results.items()}
+        {'orders': 'completed', 'customers': 'unchanged'}
+    """
+
+    run_id: str
+    success: bool
+    results: Mapping[str, DatasetResult]

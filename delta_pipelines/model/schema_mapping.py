@@ -1,0 +1,265 @@
+"""How a wanted schema meets the one a table has: what survives, what needs new files.
+
+Only decisions live here, none needs a JVM.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from delta_pipelines.model.column_types import DECLARED_TYPE
+from delta_pipelines.model.table_definition import columns
+
+_MAPPING_KEYS = (
+    "delta.columnMapping.id",
+    "delta.columnMapping.physicalName",
+    "delta.columnMapping.nested.ids",
+    "parquet.field.id",
+    "parquet.field.nested.ids",
+)
+_DEFAULTS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
+
+
+def logical_schema(stored: StructType) -> StructType:
+    """A stored schema without column mapping ids and physical names; comments stay."""
+    return _rebuilt(
+        stored, lambda f: {k: v for k, v in f.metadata.items() if k not in _MAPPING_KEYS}
+    )
+
+
+def declared_schema(schema: StructType) -> StructType:
+    """A query's schema without what another table's columns and Spark's analyser left in it."""
+    return _rebuilt(schema, lambda f: {k: v for k, v in f.metadata.items() if not _left_over(k)})
+
+
+def merged_schema(wanted: StructType, stored: StructType | None) -> StructType:
+    """The schema to write: the wanted one, with what Delta keeps on columns that stay.
+
+    Column mapping ids, generation expressions, identity state, defaults and char/varchar lengths
+    survive on a column whose name (case-insensitively) and type stay; names, order, nullability and
+    comments are the wanted ones.
+
+    Args:
+        wanted: The definition's schema.
+        stored: The table's schema as its log has it, None for a new table.
+    """
+    merged = _merged(declared_schema(wanted), stored)
+    assert isinstance(merged, StructType)
+    return merged
+
+
+def mapped_schema(schema: StructType, stored: StructType) -> StructType:
+    """Give every column an id and a physical name, to turn column mapping on for a table.
+
+    Columns that the table has keep their names as physical names, so its files stay readable
+    (Delta protocol: column mapping); new ones get a random name.
+
+    Args:
+        schema: The merged schema to write.
+        stored: The table's schema without column mapping.
+    """
+    mapped = _mapped(schema, stored, iter(range(1, 1_000_000)))
+    assert isinstance(mapped, StructType)
+    return mapped
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Schema and partitioning of one version of a table.
+
+    Args:
+        schema: The schema as the log has it.
+        partition_columns: Names of the partition columns, in order.
+        column_mapping: True when columns are found by physical name.
+    """
+
+    schema: StructType
+    partition_columns: Sequence[str]
+    column_mapping: bool
+
+
+def needs_new_files(current: Layout, wanted: Layout) -> list[str]:
+    """Say which changes make the table's present files wrong, so that all rows must be replaced.
+
+    Args:
+        current: The table as it is.
+        wanted: The table as the transaction defines it.
+
+    Returns:
+        One phrase per change; empty when the present files stay valid.
+    """
+    reasons = []
+    if list(current.partition_columns) != list(wanted.partition_columns):
+        was, now = ", ".join(current.partition_columns), ", ".join(wanted.partition_columns)
+        reasons.append(f"partitioning changes from ({was}) to ({now})")
+    reasons += _changes(current.schema, wanted.schema, "", current.column_mapping)
+    return reasons
+
+
+def same_type(left: DataType, right: DataType) -> bool:
+    """Compare two types without nullability, metadata and the case of nested names."""
+    if isinstance(left, StructType) and isinstance(right, StructType):
+        return [f.name.lower() for f in left] == [f.name.lower() for f in right] and all(
+            same_type(a.dataType, b.dataType) for a, b in zip(left, right, strict=True)
+        )
+    if isinstance(left, ArrayType) and isinstance(right, ArrayType):
+        return same_type(left.elementType, right.elementType)
+    if isinstance(left, MapType) and isinstance(right, MapType):
+        return same_type(left.keyType, right.keyType) and same_type(left.valueType, right.valueType)
+    return left == right
+
+
+def names_in_files(schema: StructType, paths: Sequence[str]) -> set[tuple[str, str]]:
+    """The names under which data files hold some columns, each with its path.
+
+    Args:
+        schema: A schema as the log has it.
+        paths: Names of top-level columns or dotted paths of nested ones.
+    """
+    wanted = {path.lower() for path in paths}
+    return {
+        (path.lower(), column.metadata.get("delta.columnMapping.physicalName", column.name))
+        for path, column in columns(schema)
+        if path.lower() in wanted
+    }
+
+
+def column_named(schema: StructType, name: str) -> StructField | None:
+    """A struct's column by its name, case-insensitively."""
+    return next((f for f in schema.fields if f.name.lower() == name.lower()), None)
+
+
+def is_filled_by_delta(column: StructField) -> bool:
+    """True for an identity column and one with a default: new rows need not give a value.
+
+    Args:
+        column: A top-level column of a table, with its metadata.
+    """
+    return "CURRENT_DEFAULT" in column.metadata or any(
+        key.startswith("delta.identity.") for key in column.metadata
+    )
+
+
+def _left_over(key: str) -> bool:
+    if key == DECLARED_TYPE:
+        return False
+    return key.startswith(("delta.", "parquet.field.", "__")) or key in _DEFAULTS
+
+
+def _rebuilt(schema: StructType, metadata: Callable[[StructField], dict[str, Any]]) -> StructType:
+    def walk(data_type: DataType) -> DataType:
+        if isinstance(data_type, StructType):
+            return StructType(
+                [StructField(f.name, walk(f.dataType), f.nullable, metadata(f)) for f in data_type]
+            )
+        if isinstance(data_type, ArrayType):
+            return ArrayType(walk(data_type.elementType), data_type.containsNull)
+        if isinstance(data_type, MapType):
+            return MapType(
+                walk(data_type.keyType), walk(data_type.valueType), data_type.valueContainsNull
+            )
+        return data_type
+
+    rebuilt = walk(schema)
+    assert isinstance(rebuilt, StructType)
+    return rebuilt
+
+
+def _merged(wanted: DataType, stored: DataType | None) -> DataType:
+    if isinstance(wanted, StructType):
+        has = stored if isinstance(stored, StructType) else StructType()
+        return StructType([_merged_column(f, column_named(has, f.name)) for f in wanted.fields])
+    if isinstance(wanted, ArrayType):
+        inner = stored.elementType if isinstance(stored, ArrayType) else None
+        return ArrayType(_merged(wanted.elementType, inner), wanted.containsNull)
+    if isinstance(wanted, MapType):
+        key, value = (
+            (stored.keyType, stored.valueType) if isinstance(stored, MapType) else (None, None)
+        )
+        return MapType(
+            _merged(wanted.keyType, key), _merged(wanted.valueType, value), wanted.valueContainsNull
+        )
+    return wanted
+
+
+def _merged_column(wanted: StructField, stored: StructField | None) -> StructField:
+    if stored is None or not _stays(wanted.dataType, stored.dataType):
+        return StructField(
+            wanted.name, _merged(wanted.dataType, None), wanted.nullable, wanted.metadata
+        )
+    kept = {k: v for k, v in stored.metadata.items() if _left_over(k) or k == DECLARED_TYPE}
+    inner = _merged(wanted.dataType, stored.dataType)
+    return StructField(wanted.name, inner, wanted.nullable, {**kept, **wanted.metadata})
+
+
+def _stays(wanted: DataType, stored: DataType) -> bool:
+    if type(wanted) is not type(stored):
+        return False
+    return isinstance(wanted, (StructType, ArrayType, MapType)) or wanted == stored
+
+
+def _mapped(data_type: DataType, stored: DataType | None, ids: Iterator[int]) -> DataType:
+    if isinstance(data_type, StructType):
+        has = stored if isinstance(stored, StructType) else StructType()
+        columns = []
+        for column in data_type.fields:
+            before = column_named(has, column.name)
+            identity = {
+                "delta.columnMapping.id": next(ids),
+                "delta.columnMapping.physicalName": before.name
+                if before
+                else f"col-{uuid.uuid4()}",
+            }
+            inner = _mapped(column.dataType, before.dataType if before else None, ids)
+            columns.append(
+                StructField(column.name, inner, column.nullable, {**column.metadata, **identity})
+            )
+        return StructType(columns)
+    if isinstance(data_type, ArrayType):
+        inner_stored = stored.elementType if isinstance(stored, ArrayType) else None
+        return ArrayType(_mapped(data_type.elementType, inner_stored, ids), data_type.containsNull)
+    if isinstance(data_type, MapType):
+        key, value = (
+            (stored.keyType, stored.valueType) if isinstance(stored, MapType) else (None, None)
+        )
+        return MapType(
+            _mapped(data_type.keyType, key, ids),
+            _mapped(data_type.valueType, value, ids),
+            data_type.valueContainsNull,
+        )
+    return data_type
+
+
+def _changes(current: DataType, wanted: DataType, path: str, mapping: bool) -> list[str]:
+    if isinstance(current, StructType) and isinstance(wanted, StructType):
+        found = []
+        for column in current.fields:
+            name = f"{path}{column.name}"
+            now = column_named(wanted, column.name)
+            if now is None:
+                # Without column mapping the files still hold the column: adding it again later
+                # would bring its old values back.
+                found += [] if mapping else [f"column {name} is dropped"]
+                continue
+            if now.name != column.name and not mapping:
+                found.append(f"column {name} is renamed to {now.name}")
+            if column.nullable and not now.nullable:
+                found.append(f"column {name} becomes NOT NULL")
+            found += _changes(column.dataType, now.dataType, f"{name}.", mapping)
+        for column in wanted.fields:
+            if column_named(current, column.name) is None and not column.nullable:
+                found.append(f"column {path}{column.name} is added as NOT NULL")
+        return found
+    if isinstance(current, ArrayType) and isinstance(wanted, ArrayType):
+        return _changes(current.elementType, wanted.elementType, f"{path}element.", mapping)
+    if isinstance(current, MapType) and isinstance(wanted, MapType):
+        return _changes(current.keyType, wanted.keyType, f"{path}key.", mapping) + _changes(
+            current.valueType, wanted.valueType, f"{path}value.", mapping
+        )
+    if current == wanted:
+        return []
+    was, now_type = current.simpleString(), wanted.simpleString()
+    return [f"column {path.rstrip('.')} changes from {was} to {now_type}"]

@@ -1,0 +1,206 @@
+"""What a table should be: schema, layout, properties and comment, as one value.
+
+Only decisions live here, none needs a JVM.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    NullType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    VariantType,
+)
+
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.model.column_types import twins
+from delta_pipelines.model.setting_names import COLUMN_MAPPING_MODE
+
+COLUMN_MAPPING_FEATURE = "delta.feature.columnMapping"
+CLUSTERING_FEATURE = "delta.feature.clustering"
+TIMESTAMP_NTZ_FEATURE = "delta.feature.timestampNtz"
+OWNER = "delta_pipelines.table"
+"""Set on every table that a transaction creates; it tells our own log from a stranger's."""
+TABLE_ID = "delta_pipelines.table_id"
+"""Id of the table that a transaction defined; a clone has another id and the same properties."""
+
+_HIDDEN = (
+    "delta.columnMapping.maxColumnId",
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+    OWNER,
+    TABLE_ID,
+)
+_PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults")
+_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """The whole metadata that a table should have.
+
+    Args:
+        schema: Columns; a column is NOT NULL only when its own field says so.
+        partition_columns: Names of top-level columns, in order.
+        cluster_columns: Names of top-level columns or dotted paths of nested ones, in order.
+        properties: All properties to keep; one that is left out is removed, except Delta's own
+            bookkeeping (`delta.columnMapping.*` and the like).
+        comment: The table's comment, None for none.
+
+    Example:
+        >>> from pyspark.sql.types import StringType
+        >>> TableDefinition(StructType().add("icao", StringType()), comment="Airports").comment
+        'Airports'
+    """
+
+    schema: StructType
+    partition_columns: tuple[str, ...] = ()
+    cluster_columns: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+
+def visible_properties(configuration: Mapping[str, str]) -> dict[str, str]:
+    """A table's configuration without Delta's bookkeeping and ours."""
+    return {k: v for k, v in configuration.items() if k not in _HIDDEN and not is_protocol(k)}
+
+
+def is_protocol(key: str) -> bool:
+    """Say whether a property is a pseudo property that Delta turns into a protocol version."""
+    return key in _PROTOCOL or key.startswith("delta.feature.")
+
+
+def merged_configuration(
+    wanted: Mapping[str, str], current: Mapping[str, str] | None, *, owner: str
+) -> dict[str, str]:
+    """The configuration to write: what is wanted, plus bookkeeping that must not get lost.
+
+    Args:
+        wanted: Properties of the definition, validated by Delta.
+        current: The table's configuration, None for a new table.
+        owner: Qualified name to mark a new table with.
+    """
+    if current is None:
+        return {OWNER: owner, **wanted}
+    kept = {k: v for k, v in current.items() if k in _HIDDEN or k == COLUMN_MAPPING_MODE}
+    return {**kept, **wanted}
+
+
+def needs_column_mapping(schema: StructType) -> list[str]:
+    """Column names, as dotted paths, that Delta stores only with column mapping.
+
+    Delta otherwise refuses spaces, newlines, tabs and any of `,;{}()=` in a column's name
+    (DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES).
+    """
+    return [path for path, column in columns(schema) if _NEEDS_MAPPING & set(column.name)]
+
+
+def has_timestamp_ntz(data_type: DataType) -> bool:
+    """Say whether a type is or holds a timestamp without time zone, which is a table feature."""
+    if isinstance(data_type, StructType):
+        return any(has_timestamp_ntz(column.dataType) for column in data_type.fields)
+    if isinstance(data_type, ArrayType):
+        return has_timestamp_ntz(data_type.elementType)
+    if isinstance(data_type, MapType):
+        return has_timestamp_ntz(data_type.keyType) or has_timestamp_ntz(data_type.valueType)
+    return isinstance(data_type, TimestampNTZType)
+
+
+def columns(schema: StructType) -> Iterator[tuple[str, StructField]]:
+    """Every column of a schema with its dotted path, nested ones after their parent."""
+    yield from _columns(schema, "")
+
+
+def check_definition(definition: TableDefinition, dataset: str) -> None:
+    """Refuse a definition that no Delta table can have.
+
+    Args:
+        definition: The wanted metadata.
+        dataset: Name for the message.
+
+    Raises:
+        DatasetError: For no columns, columns without a type (void), duplicate names, layout columns
+            that do not exist, partition columns of types that no folder's name holds, or
+            partitioning together with clustering.
+    """
+    schema = definition.schema
+    if not schema.fields:
+        raise DatasetError("the query has no columns; a table needs at least one.", dataset=dataset)
+    void = [path for path, column in columns(schema) if _holds_void(column.dataType)]
+    if void:
+        raise DatasetError(
+            f"column {', '.join(void)} has no type (void), because every value is NULL: "
+            "cast it, for example `CAST(NULL AS STRING)`.",
+            dataset=dataset,
+        )
+    doubled = twins(schema)
+    if doubled:
+        raise DatasetError(
+            f"column {', '.join(doubled)} occurs twice (names are case-insensitive): "
+            "rename or drop one in the query.",
+            dataset=dataset,
+        )
+    names = {name.lower() for name in schema.names}
+    for kind, listed in (
+        ("partition", definition.partition_columns),
+        ("cluster", definition.cluster_columns),
+    ):
+        missing = [
+            n for n in listed if n.lower() not in names and n.split(".")[0].lower() not in names
+        ]
+        if missing:
+            raise DatasetError(
+                f"{kind} column {', '.join(missing)} is not in the query, which has "
+                f"{', '.join(schema.names)}.",
+                dataset=dataset,
+            )
+    laid_out = {name.lower() for name in definition.partition_columns}
+    nested = [c for c in schema.fields if c.name.lower() in laid_out and _is_nested(c.dataType)]
+    if nested:
+        shown = ", ".join(f"{c.name} ({c.dataType.simpleString()})" for c in nested)
+        raise DatasetError(
+            f"partition column {shown} has a type that no folder's name can hold: partition by a "
+            f"column of a simple type.",
+            dataset=dataset,
+        )
+    if definition.partition_columns and definition.cluster_columns:
+        raise DatasetError(
+            "a Delta table is partitioned or clustered, never both: drop one of the two.",
+            dataset=dataset,
+        )
+    if laid_out == names:
+        raise DatasetError(
+            "every column is a partition column; Delta needs at least one other.", dataset=dataset
+        )
+
+
+def _columns(data_type: DataType, prefix: str) -> Iterator[tuple[str, StructField]]:
+    if isinstance(data_type, StructType):
+        for column in data_type.fields:
+            path = f"{prefix}{column.name}"
+            yield path, column
+            yield from _columns(column.dataType, f"{path}.")
+    elif isinstance(data_type, ArrayType):
+        yield from _columns(data_type.elementType, f"{prefix}element.")
+    elif isinstance(data_type, MapType):
+        yield from _columns(data_type.keyType, f"{prefix}key.")
+        yield from _columns(data_type.valueType, f"{prefix}value.")
+
+
+def _is_nested(data_type: DataType) -> bool:
+    return isinstance(data_type, StructType | ArrayType | MapType | VariantType)
+
+
+def _holds_void(data_type: DataType) -> bool:
+    if isinstance(data_type, ArrayType):
+        return _holds_void(data_type.elementType)
+    if isinstance(data_type, MapType):
+        return _holds_void(data_type.keyType) or _holds_void(data_type.valueType)
+    return isinstance(data_type, NullType)

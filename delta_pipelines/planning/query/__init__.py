@@ -1,0 +1,1 @@
+"""Queries, analyzed against tables at a version."""

@@ -1,0 +1,134 @@
+"""Declared inputs are what the query reads: the analysed plan is held against the declaration."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from pyspark.errors import AnalysisException
+
+from delta_pipelines.delta.query.relations import Relation
+from delta_pipelines.errors import Problem, UndeclaredInputError
+from delta_pipelines.graph.graph import Flow, Graph
+from delta_pipelines.model.identifiers import SESSION_CATALOG, Identifier
+from delta_pipelines.planning.plan import InputVersion
+
+
+def check_inputs_read(
+    flow: Flow,
+    relations: Sequence[Relation],
+    markers: Mapping[str, Identifier],
+    locations: Mapping[str, Identifier],
+    names: Mapping[str, Identifier],
+) -> None:
+    """Refuse a query that reads a dataset of the pipeline undeclared, or not at all.
+
+    Args:
+        flow: The flow.
+        relations: What its analysed plan reads.
+        markers: Which input each alias in the plan stands for.
+        locations: Where the pipeline's existing tables are stored.
+        names: The pipeline's tables, persisted views and sources by qualified name.
+
+    Raises:
+        UndeclaredInputError: Names every such dataset or input.
+    """
+    undeclared = {}
+    for relation in relations:
+        if relation.kind == "declared":
+            continue
+        dataset = locations.get(relation.location or "") or names.get(_plain(relation.name))
+        if dataset is not None:
+            undeclared[dataset] = _undeclared(dataset, flow)
+    texts = list(undeclared.values())
+    under = " under that name" if flow.by_name else ""
+    marked = [r.name for r in relations if r.kind == "declared" and r.name is not None]
+    read = {markers[marker] for marker in marked if marker in markers}
+    if not any(relation.kind == "opaque" for relation in relations):
+        texts += [
+            f"input {name!r} ({identifier}) is never read{under}; take it out of the declaration."
+            for name, identifier in flow.inputs.items()
+            if identifier not in read
+        ]
+    if texts:
+        raise _refusal(flow, texts)
+
+
+@contextmanager
+def refusing_unwritten_datasets(graph: Graph, flow: Flow) -> Iterator[None]:
+    """Tell a dataset that is read undeclared before its first refresh from a table that nobody has.
+
+    Args:
+        graph: The pipeline's graph.
+        flow: The flow whose query the block analyses.
+
+    Raises:
+        UndeclaredInputError: Spark finds no table of that name, and the pipeline has one.
+    """
+    try:
+        yield
+    except AnalysisException as error:
+        dataset = _dataset_not_found(graph, error)
+        if dataset is None:
+            raise
+        raise _refusal(flow, [_undeclared(dataset, flow)]) from error
+
+
+def _dataset_not_found(graph: Graph, error: AnalysisException) -> Identifier | None:
+    if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+        return None
+    name = _plain((error.getMessageParameters() or {}).get("relationName"))
+    for datasets in (graph.tables, graph.views, graph.sources):
+        if name in datasets:
+            return datasets[name].identifier
+    return None
+
+
+def _undeclared(dataset: Identifier, flow: Flow) -> str:
+    if dataset == flow.target:
+        return (
+            f"the query reads {dataset}, which it makes itself. An upsert merges its rows with "
+            f"the table's by their keys, without reading them; for what became of a table, read "
+            f"another dataset, or a copy declared as a source()."
+        )
+    if flow.by_name:
+        return (
+            f"the query reads {dataset}, a dataset of the pipeline, without declaring it. Its SQL "
+            f"is bound by inputs= alone: add {dataset.name!r} there, and write it without a schema "
+            f"in the text."
+        )
+    return (
+        f"the query reads {dataset}, a dataset of the pipeline, without declaring it. "
+        f"Make it a parameter (or name it in the SQL), so that it is refreshed first and "
+        f"read at one version."
+    )
+
+
+def _refusal(flow: Flow, texts: Sequence[str]) -> UndeclaredInputError:
+    location = flow.declaration.location
+    return UndeclaredInputError([Problem(text, flow.name, location) for text in texts])
+
+
+def outside_inputs(relations: Sequence[Relation]) -> tuple[InputVersion, ...]:
+    """What a query reads without it being declared: tables of others, and files."""
+    found: dict[str, InputVersion] = {}
+    for relation in relations:
+        where = relation.name or relation.location
+        if where is None or relation.kind not in ("delta", "files", "table"):
+            continue
+        kind = "files" if relation.kind == "files" else "outside"
+        found[where] = InputVersion(where, where, kind, relation.version, relation.table_id)
+    return tuple(found.values())
+
+
+def advice(outside: Sequence[InputVersion]) -> tuple[str, ...]:
+    """Notes on tables that are read without being declared."""
+    return tuple(
+        f"{i.table} is read without being declared; source({i.table!r}) would pin its version for "
+        f"the whole run and show it in the graph"
+        for i in outside
+        if i.kind == "outside" and i.version is not None
+    )
+
+
+def _plain(name: str | None) -> str:
+    """A table's name as identifiers are written, without the session catalog's own name."""
+    return (name or "").lower().replace("`", "").removeprefix(f"{SESSION_CATALOG}.")

@@ -1,0 +1,186 @@
+"""Check the SQL expressions of a declaration against the query's columns while planning."""
+
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.jvm.sessions import is_on
+from delta_pipelines.delta.jvm.spark_errors import explain
+from delta_pipelines.delta.query.analyzed_plan import are_alike, is_deterministic
+from delta_pipelines.delta.write.row_casts import empty_frame
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.graph.row_expressions import row_expression_problem
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.planning.query.judged_rows import judged
+from delta_pipelines.planning.query.sequence import qualified
+from delta_pipelines.planning.schema.schema_evolution import spelled_otherwise
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+    from delta_pipelines.model.table_state import TableState
+
+
+_SIDE = "__dp_side"
+_CONSTRAINT = "delta.constraints."
+
+
+def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
+    """Refuse `sequence_by` and `deletes_when` that do not analyse; runs nothing.
+
+    Args:
+        table: An upsert; nothing is to be checked of another table.
+        frame: Its analysed query.
+
+    Raises:
+        DatasetError: Names the option, the expression and what is wrong with it.
+    """
+    from pyspark.sql import functions as F
+
+    upsert = table.declaration.upsert
+    if upsert is None:
+        return
+    for what, text in (
+        ("sequence_by", upsert.sequence_by),
+        ("deletes_when", upsert.deletes_when),
+    ):
+        if text is None:
+            continue
+        try:
+            of_target = qualified(text, _SIDE)
+        except ValueError as error:
+            raise DatasetError(f"{what}: {error}", dataset=table.name) from error
+        given = _type_of(text, frame, what, table.name)
+        if not are_alike(frame.alias(_SIDE), text, of_target):
+            raise DatasetError(
+                f"{what} {text!r}: which of its names are columns cannot be told; compute it as a "
+                f"column of the query, and name that.",
+                dataset=table.name,
+            )
+        if what == "deletes_when":
+            _check_condition(given, text, what, table.name)
+        else:
+            # A refresh compares it with the table's own.
+            _type_of(f"({text}\n) >= ({text}\n)", frame, what, table.name)
+        if not is_deterministic(frame.select(F.expr(text))):
+            raise DatasetError(
+                f"{what} {text!r} is otherwise whenever it is computed, so two runs would not "
+                f"agree; compute it in the query.",
+                dataset=table.name,
+            )
+
+
+def check_constraints(
+    definition: TableDefinition, base: "TableState | None", session: "SparkSession", dataset: str
+) -> None:
+    """Refuse new CHECK constraints (`delta.constraints.*`) that no row could be checked by.
+
+    Args:
+        definition: What the table is to be.
+        base: The table as it is; what it has already is not judged again.
+        session: To analyse in.
+        dataset: Declared name, for messages.
+
+    Raises:
+        DatasetError: Names the constraint and what is wrong with it.
+    """
+    has = base.properties if base is not None else {}
+    for key, text in definition.properties.items():
+        if key.lower().startswith(_CONSTRAINT) and has.get(key) != text:
+            what = f"CHECK constraint {key[len(_CONSTRAINT) :]}"
+            problem = row_expression_problem(text)
+            if problem:
+                raise DatasetError(f"{what} {text!r}: {problem}", dataset=dataset)
+            given = _type_of(text, empty_frame(session, definition.schema), what, dataset)
+            _check_condition(given, text, what, dataset)
+
+
+def check_expectations(flow: Flow, frame: "DataFrame", dataset: str) -> None:
+    """Refuse conditions of expectations that do not analyse or are no booleans; runs nothing.
+
+    Args:
+        flow: A flow.
+        frame: Its analysed query.
+        dataset: The name of what it fills.
+
+    Raises:
+        DatasetError: Names the expectation, its condition and what is wrong with it.
+    """
+    for expectation in flow.declaration.expectations:
+        what = f"expectation {expectation.name!r}:"
+        given = _type_of(expectation.condition, frame, what, dataset)
+        _check_condition(given, expectation.condition, what, dataset)
+
+
+def check_spelling(flow: Flow, frame: "DataFrame", schema: "StructType") -> None:
+    """Refuse a query that spells a table's columns otherwise while letter case counts.
+
+    Args:
+        flow: A flow.
+        frame: Its analysed query.
+        schema: Columns that its table is to have.
+
+    Raises:
+        SchemaChangeError: `spark.sql.caseSensitive` is on, and names differ from the table's.
+    """
+    otherwise = spelled_otherwise(schema, frame.schema)
+    if otherwise and _is_case_sensitive(frame):
+        raise SchemaChangeError(
+            f"flow {flow.name!r} spells column {', '.join(otherwise)} in other letters than the "
+            f"table, and spark.sql.caseSensitive is on, so that it is another column; a Delta "
+            f"table cannot have both. Spell it as the table does, or turn that setting off.",
+            dataset=flow.name,
+        )
+
+
+def with_expressions(flow: Flow, frame: "DataFrame") -> "DataFrame":
+    """A query together with the expressions of its declaration that decide about its rows.
+
+    They may depend on the clock or on a function's code just as the query does, so that what the
+    dataset's rows depend on is traced from both.
+
+    Args:
+        flow: A flow.
+        frame: Its analysed query.
+    """
+    from pyspark.sql import functions as F
+
+    declaration = flow.declaration
+    upsert, expectations = declaration.upsert, declaration.expectations
+    deciding = [F.expr(expectation.condition) for expectation in expectations]
+    if upsert is not None:
+        texts = [text for text in (upsert.sequence_by, upsert.deletes_when) if text]
+        deciding += [F.expr(text) for text in texts]
+    if upsert is not None and upsert.deletes_when is not None:
+        deleted = F.coalesce(F.expr(upsert.deletes_when), F.lit(False))
+        deciding += [judged(expectation, upsert, deleted) for expectation in expectations]
+    if not deciding:
+        return frame
+    return frame.withColumns({f"__dp_decides_{n}": each for n, each in enumerate(deciding)})
+
+
+def _is_case_sensitive(frame: "DataFrame") -> bool:
+    return is_on(frame.sparkSession, "spark.sql.caseSensitive", "false")
+
+
+def _type_of(text: str, frame: "DataFrame", what: str, dataset: str) -> "DataType":
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    # A generator cannot stand within another expression, and an aggregate not beside columns.
+    within = F.coalesce(F.expr(text), F.lit(None))
+    try:
+        return frame.select("*", within).schema.fields[-1].dataType
+    except PySparkException as error:
+        told = explain(error, dataset).message
+        raise DatasetError(f"{what} {text!r}: {told}", dataset=dataset) from error
+
+
+def _check_condition(given: "DataType", text: str, what: str, dataset: str) -> None:
+    from pyspark.sql.types import BooleanType
+
+    if not isinstance(given, BooleanType):
+        raise DatasetError(
+            f"{what} {text!r} is {given.simpleString()}, and a condition is a boolean.",
+            dataset=dataset,
+        )

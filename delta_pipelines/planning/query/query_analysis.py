@@ -1,0 +1,122 @@
+"""Analyses the queries of flows: what each yields, and which version of what it reads."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.jvm.sessions import active
+from delta_pipelines.delta.jvm.signatures import unavailable
+from delta_pipelines.delta.query.relations import Relation, relations
+from delta_pipelines.delta.startup.expression_ids import number_from_high
+from delta_pipelines.graph.graph import Flow, Graph, Source, View
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.planning.plan import InputVersion
+from delta_pipelines.planning.query.declared_inputs import (
+    check_inputs_read,
+    outside_inputs,
+    refusing_unwritten_datasets,
+)
+from delta_pipelines.planning.query.input_binding import Binder, flow_session
+from delta_pipelines.planning.query.table_versions import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class AnalysedFlow:
+    """A flow whose query Spark has analysed.
+
+    Attributes:
+        session: The session of the flow, with its settings.
+        frame: What the query yields.
+        inputs: What it reads: declared inputs first, then files and tables from outside.
+        markers: The input that a marker in the query's plan stands for.
+        text: The query's SQL text over these markers; empty of a function.
+    """
+
+    session: "SparkSession"
+    frame: "DataFrame"
+    inputs: tuple[InputVersion, ...]
+    markers: Mapping[str, Identifier]
+    text: str
+
+
+@dataclass(frozen=True)
+class _Query:
+    session: "SparkSession"
+    frame: "DataFrame"
+    read: list[Relation]
+    markers: Mapping[str, Identifier]
+    text: str
+
+
+class FlowAnalysis:
+    """Analyses queries against what exists.
+
+    Args:
+        graph: The declarations.
+        spark: The session that the flows' sessions are made from.
+        tables: What exists, and what this run will have written.
+    """
+
+    def __init__(self, graph: Graph, spark: "SparkSession", tables: Tables) -> None:
+        self._graph = graph
+        self._spark = spark
+        self._tables = tables
+        self._names = {
+            str(dataset.identifier.plain): dataset.identifier
+            for dataset in (*graph.tables, *graph.persisted_views, *graph.sources)
+        }
+        self._begun: dict[tuple[Identifier, str], Future[_Query]] = {}
+
+    def begin(self, flows: Iterable[Flow], threads: Executor | None) -> None:
+        """Begin with queries that read no dataset: nothing has to be known for them of any table.
+
+        Args:
+            flows: Those that `of` will be asked for.
+            threads: From `planning_threads`; without threads nothing is begun.
+        """
+        if threads is not None:
+            self._begun = {
+                (flow.target, flow.key): threads.submit(self._query, flow)
+                for flow in flows
+                if not flow.inputs
+            }
+
+    def of(self, flow: Flow) -> AnalysedFlow:
+        """Analyse the query of one flow.
+
+        Raises:
+            UndeclaredInputError: It reads a dataset of the pipeline that it does not declare.
+        """
+        begun = self._begun.pop((flow.target, flow.key), None)
+        query = self._query(flow) if begun is None else begun.result()
+        check_inputs_read(flow, query.read, query.markers, self._tables.locations, self._names)
+        declared = tuple(
+            InputVersion(name, str(i), "stream") if name in flow.streams else self._input(name, i)
+            for name, i in flow.inputs.items()
+        )
+        inputs = declared + outside_inputs(query.read)
+        return AnalysedFlow(query.session, query.frame, inputs, query.markers, query.text)
+
+    def _query(self, flow: Flow) -> _Query:
+        session = flow_session(self._spark, flow)
+        binder = Binder(self._graph, session, self._tables.frame, self._tables.stream)
+        if not unavailable(session, flow.target):
+            number_from_high(session)
+        with active(session), refusing_unwritten_datasets(self._graph, flow):
+            frame = binder.query(flow)
+            read = relations(frame)
+        return _Query(session, frame, read, binder.markers, binder.text)
+
+    def _input(self, name: str, identifier: Identifier) -> InputVersion:
+        dataset = self._graph[identifier]
+        if isinstance(dataset, View):
+            return InputVersion(name, str(identifier), "view")
+        if isinstance(dataset, Source) or not self._tables.is_written(identifier):
+            state = self._tables.state(identifier)
+            if state is not None:
+                return InputVersion(name, str(identifier), "pinned", state.version, state.table_id)
+        return InputVersion(name, str(identifier), "run")

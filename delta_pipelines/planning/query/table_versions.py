@@ -1,0 +1,221 @@
+"""The tables of a run: what exists now, what this run will write, and who reads which version."""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.log.loading import (
+    files_gone,
+    known_entries,
+    load_table,
+    read_pinned,
+    schema_exists,
+)
+from delta_pipelines.delta.log.snapshots import CatalogEntry
+from delta_pipelines.delta.stream.stream_reader import empty_stream, read_stream, stream_schema
+from delta_pipelines.delta.write.row_casts import empty_frame
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.model.declarations import Changes, Stream
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.planning_threads import begun
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from concurrent.futures import Executor, Future
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+_ASKED_AT_ONCE = 10
+"""Tables that the catalog is asked for at once, which is faster than one by one. It answers one
+thread at a time; others load meanwhile what it told before."""
+
+
+class Tables:
+    """Reads each table once while planning, and gives every query of a run the same version.
+
+    Args:
+        spark: The session.
+        seen: Where tables were when somebody looked last; by their name. Only by that they are
+            recognised: what they are is loaded when it is asked for.
+        states: Tables that are to be read as somebody else has seen them.
+    """
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        seen: "Mapping[Identifier, str] | None" = None,
+        states: "Mapping[Identifier, TableState] | None" = None,
+    ) -> None:
+        self._spark = spark
+        self._states: dict[Identifier, TableState | None] = dict(states or {})
+        self._seen = {i: where for i, where in (seen or {}).items() if i not in self._states}
+        self._locations = {where: i for i, where in self._seen.items()}
+        for state in filter(None, self._states.values()):
+            self._locations[state.location] = state.identifier
+        self._planned: dict[Identifier, StructType] = {}
+        self._schemas: dict[str, bool] = {}
+        self._entries: dict[Identifier, CatalogEntry] = {}
+        self._gone: dict[Identifier, str] = {}
+
+    def state(self, identifier: Identifier) -> TableState | None:
+        """The table as it was when it was first asked for; None when it did not exist.
+
+        Raises:
+            DatasetError: Something of that name exists that is no Delta table.
+        """
+        if identifier not in self._states:
+            entry = self._entries.get(identifier)
+            there = entry is not None or self.has_schema(identifier)
+            if not there:
+                entry = CatalogEntry(in_new_schema=True)
+            found = load_table(self._spark, identifier, entry)
+            if found is None and there:
+                place = files_gone(self._spark, identifier, entry)
+                if place is not None:
+                    self._gone[identifier] = place
+            before = self._seen.get(identifier)
+            if before is not None and self._locations.get(before) == identifier:
+                self._locations.pop(before, None)
+            if found is not None:
+                self._locations[found.location] = identifier
+            # Where two threads ask at once, both get what the first one found.
+            return self._states.setdefault(identifier, found)
+        return self._states[identifier]
+
+    def gone(self, identifier: Identifier) -> str | None:
+        """Where a table should be that `state` did not find, though the catalog has it."""
+        return self._gone.get(identifier)
+
+    def load(self, identifiers: "Sequence[Identifier]", threads: "Executor | None" = None) -> None:
+        """Load many tables as `state` does; what is wrong with one is told who asks for it then.
+
+        Args:
+            identifiers: The tables.
+            threads: From `planning_threads`.
+        """
+        loading: list[Future[None]] = []
+        for start in range(0, len(identifiers), _ASKED_AT_ONCE):
+            part = identifiers[start : start + _ASKED_AT_ONCE]
+            self._look_up(part)
+            loading += begun(threads, self._load, part)
+        for one in loading:
+            one.result()
+
+    def _load(self, identifier: Identifier) -> None:
+        with suppress(DatasetError):
+            self.state(identifier)
+
+    def _look_up(self, identifiers: "Sequence[Identifier]") -> None:
+        asked = [one for one in identifiers if one not in self._states and self.has_schema(one)]
+        self._entries |= known_entries(self._spark, asked)
+
+    def entry(self, identifier: Identifier) -> "CatalogEntry | None":
+        """What the catalog had under a name when it was asked for many; None when it was not."""
+        return self._entries.get(identifier)
+
+    def has_schema(self, identifier: Identifier) -> bool:
+        """False when a table's schema does not exist yet; asked once for each."""
+        key = str(identifier).rpartition(".")[0]
+        if key not in self._schemas:
+            self._schemas[key] = schema_exists(self._spark, identifier)
+        return self._schemas[key]
+
+    def known(self, identifier: Identifier) -> TableState | None:
+        """What `state` gave before; None when it was not asked for, or failed."""
+        return self._states.get(identifier)
+
+    def will_write(self, identifier: Identifier, schema: "StructType") -> None:
+        """Note that this run writes a table, and which columns it will have."""
+        self._planned[identifier] = schema
+
+    def is_written(self, identifier: Identifier) -> bool:
+        """True when this run writes the table."""
+        return identifier in self._planned
+
+    def frame(self, session: "SparkSession", identifier: Identifier) -> "DataFrame":
+        """The table's rows for analysis: empty when this run will write it, else pinned.
+
+        Args:
+            session: The session to read in.
+            identifier: The table or source.
+
+        Raises:
+            DatasetError: It does not exist, and this run does not make it.
+        """
+        if identifier in self._planned:
+            return empty_frame(session, self._planned[identifier])
+        state = self.state(identifier)
+        if state is None:
+            raise self._missing(identifier)
+        return read_pinned(session, state)
+
+    def stream(
+        self, session: "SparkSession", identifier: Identifier, how: Stream | Changes
+    ) -> "DataFrame":
+        """The table as a stream for analysis; of a table that this run writes only the columns.
+
+        Args:
+            session: The session to read in.
+            identifier: The table or source.
+            how: Appended rows or row changes.
+
+        Raises:
+            DatasetError: It does not exist, and this run does not make it.
+        """
+        if identifier in self._planned:
+            return empty_stream(session, stream_schema(self._planned[identifier], how))
+        state = self.state(identifier)
+        if state is None:
+            raise self._missing(identifier)
+        return read_stream(session, state, how)
+
+    def _missing(self, identifier: Identifier) -> DatasetError:
+        place = self.gone(identifier)
+        if place is None:
+            return missing_input(identifier)
+        return gone_table(identifier, place, "create it anew (of a dataset, the next refresh does)")
+
+    @property
+    def pins(self) -> dict[Identifier, TableState]:
+        """Tables that this run reads and does not write, at the version that it reads."""
+        return {
+            identifier: state
+            for identifier, state in self._states.items()
+            if state is not None and identifier not in self._planned
+        }
+
+    def at(self, location: str) -> TableState | None:
+        """The table at a location; None for one that the pipeline does not know."""
+        identifier = self._locations.get(location)
+        state = None if identifier is None else self.state(identifier)
+        return state if state is not None and state.location == location else None
+
+    @property
+    def locations(self) -> "Mapping[str, Identifier]":
+        """Where the tables seen so far are stored; other threads may add to it."""
+        return self._locations
+
+
+def missing_input(identifier: Identifier) -> DatasetError:
+    """The error for a table that is to be read and is not there."""
+    return DatasetError(
+        f"its input {identifier} does not exist; refresh that one too, or create it when it is a "
+        f"source()."
+    )
+
+
+def gone_table(identifier: Identifier, place: str, remedy: str) -> DatasetError:
+    """The error for a table that the catalog has, and whose files are not where it says.
+
+    Args:
+        identifier: The table.
+        place: Where the catalog has it.
+        remedy: What to do besides dropping it when its rows are lost.
+    """
+    return DatasetError(
+        f"the catalog has {identifier} at {place}, where there is no Delta table: mount the disk "
+        f"that it is on, or bring the folder back. When its rows are lost for good, `DROP TABLE "
+        f"{identifier}` and {remedy}."
+    )

@@ -1,0 +1,165 @@
+"""Whose a table or a view is, and which properties of a table are ours: remembered in itself.
+
+Declared properties that are taken out of the declaration are taken off the table; what somebody
+else set stays. So the table remembers which keys a declaration put there.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Literal
+
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.model.checkpoints import CHECKPOINTS_KEY, EPOCH_KEY, REPLACED_KEY
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.stored_values import (
+    MalformedValueError,
+    stored_json,
+    stored_list,
+    stored_text,
+)
+from delta_pipelines.model.table_definition import is_protocol
+from delta_pipelines.planning.plan import PropertyChange
+
+log = logging.getLogger(__name__)
+
+PIPELINE_KEY = "delta_pipelines.pipeline"
+OWNED_KEY = "delta_pipelines.owned"
+KIND_KEY = "delta_pipelines.kind"
+"""What filled the table: each kind takes another care of the rows that it finds there."""
+_BOOKKEEPING = (PIPELINE_KEY, OWNED_KEY, KIND_KEY, CHECKPOINTS_KEY, REPLACED_KEY, EPOCH_KEY)
+COMMENT = "comment"
+"""Stands among the owned keys when the declaration set the table's comment."""
+
+
+def owner(properties: Mapping[str, str]) -> str | None:
+    """The pipeline that a table or view belongs to, None for one of somebody else."""
+    return properties.get(PIPELINE_KEY)
+
+
+def check_owner(
+    what: Literal["table", "view"],
+    identifier: Identifier,
+    properties: Mapping[str, str],
+    *,
+    pipeline: str,
+    dataset: str,
+) -> None:
+    """Refuse to write what another pipeline owns: the two would replace each other's by turns.
+
+    Args:
+        what: Kind of the thing.
+        identifier: Its qualified name.
+        properties: Its properties.
+        pipeline: Who wants to write it.
+        dataset: Declared name of the dataset.
+
+    Raises:
+        DatasetError: It belongs to another pipeline.
+    """
+    owned_by = owner(properties)
+    if owned_by is not None and owned_by != pipeline:
+        streams = (
+            f"; first set this pipeline's `storage` to where {owned_by!r} keeps its checkpoints"
+            if CHECKPOINTS_KEY in properties
+            else ""
+        )
+        raise DatasetError(
+            f"{what} {identifier} belongs to pipeline {owned_by!r}. Rename the dataset, or, when "
+            f"this pipeline takes its place, hand the {what} over with ALTER {what.upper()} "
+            f"{identifier} SET TBLPROPERTIES ('{PIPELINE_KEY}' = '{pipeline}'){streams}.",
+            dataset=dataset,
+        )
+
+
+def adoption(what: Literal["table", "view"]) -> str:
+    """The note of a plan that makes somebody else's table or view the pipeline's own."""
+    return f"the {what} was made by somebody else; this pipeline takes it over"
+
+
+def owned_keys(properties: Mapping[str, str]) -> frozenset[str]:
+    """Keys that an earlier declaration put on the table."""
+    try:
+        return frozenset(stored_list(stored_json(properties.get(OWNED_KEY, "[]")), stored_text))
+    except MalformedValueError as error:
+        log.warning("Table property %r is ignored: %s.", OWNED_KEY, error)
+        return frozenset()
+
+
+def set_in_place(current: Mapping[str, str]) -> dict[str, str]:
+    """The properties that somebody set on the table itself, without what a declaration left there.
+
+    Args:
+        current: The table's properties.
+
+    Example:
+        >>> set_in_place({"a": "1", "b": "2", OWNED_KEY: '["b"]'})
+        {'a': '1'}
+    """
+    declared = owned_keys(current)
+    return {k: v for k, v in current.items() if k not in declared and k not in _BOOKKEEPING}
+
+
+def target_properties(
+    current: Mapping[str, str], declared: Mapping[str, str], *, pipeline: str, owns_comment: bool
+) -> dict[str, str]:
+    """The properties a table is to have.
+
+    Delta turns a pseudo property such as `delta.feature.*` into a protocol and shows it no more, so
+    it is wanted only until a commit of ours has asked for it: else it would be a change for ever.
+
+    Args:
+        current: What it has; empty for a new table.
+        declared: What the declaration says.
+        pipeline: Name of the pipeline that owns the table.
+        owns_comment: True when the declaration sets the table's comment.
+
+    Example:
+        >>> was = {"a": "1", "b": "2", OWNED_KEY: '["a"]'}
+        >>> now = target_properties(was, {"c": "3"}, pipeline="p", owns_comment=False)
+        >>> sorted(now)
+        ['b', 'c', 'delta_pipelines.owned', 'delta_pipelines.pipeline']
+    """
+    before = owned_keys(current)
+    removed = before - set(declared)
+    kept = {key: value for key, value in current.items() if key not in removed}
+    entries = {key: _entry(key, value) for key, value in declared.items()}
+    wanted = {
+        key: value
+        for key, value in declared.items()
+        if not (is_protocol(key) and entries[key] in before)
+    }
+    owned = sorted(entries.values()) + ([COMMENT] if owns_comment else [])
+    return {**kept, **wanted, PIPELINE_KEY: pipeline, OWNED_KEY: json.dumps(owned)}
+
+
+def _entry(key: str, value: str) -> str:
+    """What the table remembers of a property: its name, with the value of one it never shows."""
+    return f"{key}={value}" if is_protocol(key) else key
+
+
+def target_comment(
+    current: Mapping[str, str], current_comment: str | None, declared: str | None
+) -> str | None:
+    """The comment a table is to have: the declared one, or one that somebody else set.
+
+    Args:
+        current: The table's properties.
+        current_comment: Its comment.
+        declared: The declaration's comment.
+    """
+    if declared is not None:
+        return declared or None  # Delta keeps no empty one: it would change with every refresh
+    return None if COMMENT in owned_keys(current) else current_comment
+
+
+def property_changes(
+    current: Mapping[str, str], target: Mapping[str, str]
+) -> tuple[PropertyChange, ...]:
+    """What changes between two sets of properties, without the engine's own bookkeeping."""
+    keys = [key for key in {**current, **target} if key not in _BOOKKEEPING]
+    return tuple(
+        PropertyChange(key, current.get(key), target.get(key))
+        for key in sorted(keys)
+        if current.get(key) != target.get(key)
+    )

@@ -1,0 +1,191 @@
+"""The ways out that wipe a table or read its streams again, as parts of sentences. Pure.
+
+A full refresh becomes a refresh where the table is protected. There the way that keeps the rows
+comes first, and the other one says what has to be allowed.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.graph.table_properties import RESET_ALLOWED, protecting
+
+_NOT_ALLOWED = f"a full refresh was asked for, but {RESET_ALLOWED} is"
+
+
+def is_protected(table: Table, current: Mapping[str, str]) -> bool:
+    """True when a full refresh of a table becomes a refresh.
+
+    The declaration and the table itself are asked, and either protects. A declaration that allows
+    it again does so once a refresh has brought it to the table.
+
+    Args:
+        table: As declared.
+        current: The properties that it has; empty for a new one.
+    """
+    return not table.reset_allowed or bool(protecting(current))
+
+
+def not_allowed(table: Table, current: Mapping[str, str]) -> str:
+    """Why a full refresh of a protected table became a refresh, without a full stop.
+
+    Args:
+        table: As declared.
+        current: The properties that it has; empty for a new one.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> p = dp.Pipeline("p", schema="s")
+        >>> p.materialized_view("t", "SELECT 1 AS n")
+        >>> not_allowed(p.graph().tables["t"], {"pipelines.reset.allowed": "no"})
+        "a full refresh was asked for, but pipelines.reset.allowed is 'no' (on the table)"
+    """
+    here = protecting(current)
+    plain = not here or all(value == "false" for value in here.values())
+    said = "false" if plain else ", ".join(repr(value) for value in here.values())
+    return f"{_NOT_ALLOWED} {said}" + (" (on the table)" if table.reset_allowed and here else "")
+
+
+def full_refresh_of(table: Table, current: Mapping[str, str], what: str = "it") -> str:
+    """The way out of a full refresh.
+
+    Args:
+        table: As declared.
+        current: The properties that it has.
+        what: What the sentence calls it.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> p = dp.Pipeline("p", schema="s")
+        >>> p.materialized_view("t", "SELECT 1 AS n")
+        >>> full_refresh_of(p.graph().tables["t"], {"pipelines.reset.allowed": "false"})
+        "refresh it fully (full_refresh=['t']) after allowing that by pipelines.reset.allowed (ALTER TABLE s.t SET TBLPROPERTIES ('pipelines.reset.allowed' = 'true'))"
+    """  # noqa: E501 - what a user reads is one line
+    allowing = f" after {allowing_it(table, current)}" if is_protected(table, current) else ""
+    return f"refresh {what} fully (full_refresh=[{table.name!r}]){allowing}"
+
+
+def allowing_it(table: Table, current: Mapping[str, str]) -> str:
+    """What allows the full refresh of a protected table: `allowing that by ...`.
+
+    Args:
+        table: As declared.
+        current: The properties that it has.
+    """
+    names = ", ".join(f"'{key}' = 'true'" for key in protecting(current))
+    alter = f"ALTER TABLE {table.identifier} SET TBLPROPERTIES ({names})" if names else ""
+    both = "" if table.reset_allowed else "in the declaration, and by "
+    return f"allowing that by {RESET_ALLOWED}" + (f" ({both}{alter})" if alter else "")
+
+
+def from_the_beginning(
+    table: Table,
+    flows: Sequence[Flow],
+    current: Mapping[str, str],
+    *,
+    what: str = "the table",
+    streams: str = "the stream from its beginning",
+) -> str:
+    """The two ways to read flows' streams from their beginning.
+
+    Args:
+        table: As declared.
+        flows: Flows that fill it.
+        current: The properties that it has.
+        what: What the sentence calls the table.
+        streams: What the sentence calls that which is read again.
+    """
+    names = ", ".join(repr(flow.name) for flow in flows)
+    full = full_refresh_of(table, current, what)
+    reset = f"keep its rows and read {streams} (reset_checkpoints=[{names}])"
+    ways = (reset, full) if is_protected(table, current) else (full, reset)
+    return ", or ".join(ways)
+
+
+def outdated_reason(
+    table: Table, flow: Flow, current: Mapping[str, str], told: Sequence[str]
+) -> str:
+    """Why a flow cannot go on, and the ways out, as sentences.
+
+    Args:
+        table: As declared.
+        flow: The flow.
+        current: The properties that the table has.
+        told: What became of its sources.
+    """
+    ways = from_the_beginning(
+        table, [flow], current, what=table.name, streams="that input from its beginning"
+    )
+    return (
+        f"{' and '.join(told)} since the checkpoint of flow {flow.name!r} began, so going on "
+        f"would double or lose rows; nothing was read. Ways out: {ways}."
+    )
+
+
+def restored_reason(
+    table: Table, flows: Sequence[Flow], current: Mapping[str, str], *, version: int, to: str
+) -> str:
+    """Why a restored table's streams cannot go on, and the ways out, as sentences.
+
+    Args:
+        table: As declared.
+        flows: The flows whose micro-batches the RESTORE took out.
+        current: The properties that the table has.
+        version: The commit of the RESTORE.
+        to: What it went back to.
+    """
+    names = ", ".join(repr(flow.name) for flow in flows)
+    again = "appends once more" if table.is_streaming_table else "merges once more"
+    ways = from_the_beginning(
+        table,
+        flows,
+        current,
+        what="it",
+        streams=f"the stream from its beginning, which {again} what the table still has",
+    )
+    return (
+        f"the table was restored to {to} (RESTORE, its version {version}), which took out "
+        f"micro-batches that the checkpoint of flow {names} counts as written: going on would "
+        f"leave their rows out; nothing was read. Ways out: undo it (RESTORE TABLE "
+        f"{table.identifier} TO VERSION AS OF {version - 1}), {ways}."
+    )
+
+
+def put_back_reason(table: Table, flow: Flow, current: Mapping[str, str], found: str) -> str:
+    """Why the streams of a table that was put back cannot go on, and the ways out, as sentences.
+
+    Args:
+        table: As declared.
+        flow: A flow whose micro-batches the table lacks.
+        current: The properties that the table has.
+        found: How that was noticed.
+    """
+    again = "appends once more" if table.is_streaming_table else "merges once more"
+    ways = from_the_beginning(
+        table,
+        [flow],
+        current,
+        what="it",
+        streams=f"the stream from its beginning, which {again} what the table still has",
+    )
+    return (
+        f"the table was put back from a copy ({found}), so that micro-batches which the checkpoint "
+        f"of flow {flow.name!r} counts as written are not in it: going on would leave their rows "
+        f"out; nothing was read. Ways out: bring the newer files of the table back, {ways}."
+    )
+
+
+def copied_reason(table: Table, flows: Sequence[Flow], current: Mapping[str, str]) -> str:
+    """Why a copied table's streams cannot go on, and the ways out, as sentences.
+
+    Args:
+        table: As declared.
+        flows: The flows that fill it.
+        current: The properties that the table has, its origin's among them.
+    """
+    ways = from_the_beginning(
+        table, flows, current, what="it", streams="its streams from their beginning"
+    )
+    return (
+        f"the table is a copy (CLONE) of another one, and the checkpoints that it names are that "
+        f"table's: going on would double or lose rows; nothing was read. Ways out: {ways}."
+    )

@@ -1,0 +1,154 @@
+"""Rules that somebody put on a table: CHECK constraints, generated columns, lengths. Pure.
+
+A refresh keeps them where it can, and Delta enforces them. What a schema change would break is
+refused or told; it never goes without a word.
+"""
+
+import re
+from collections.abc import Mapping
+
+import sqlglot
+from pyspark.sql.types import StructField, StructType
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from delta_pipelines.model.column_types import DECLARED_TYPE
+from delta_pipelines.model.schema_mapping import column_named
+from delta_pipelines.planning.schema.schema_evolution import Refused, evolved_schema
+
+_CONSTRAINT = "delta.constraints."
+_IDENTITY = "delta.identity.allowExplicitInsert"
+_CHAR = re.compile(r"(?<!var)char\(")
+
+
+def broken_constraints(
+    properties: Mapping[str, str], current: StructType, target: StructType
+) -> list[str]:
+    """CHECK constraints that read a column which goes, or which gets a type that holds less.
+
+    Delta reads a missing column as NULL there, so the constraint would refuse every row, or none.
+
+    Args:
+        properties: The table's properties after the refresh.
+        current: The columns that it has.
+        target: The columns that it is to have.
+
+    Returns:
+        One sentence per constraint, with what to do.
+    """
+    told = []
+    for key, text in properties.items():
+        if not key.startswith(_CONSTRAINT):
+            continue
+        name = key.removeprefix(_CONSTRAINT)
+        lost = [c for c in _columns_read(text) if _loses(c, current, target)]
+        if lost:
+            told.append(
+                f"CHECK constraint {name} ({text}) reads {', '.join(lost)}, which this refresh "
+                f"drops or gives another type: drop the constraint (ALTER TABLE ... DROP "
+                f"CONSTRAINT {name}), or let the query keep the column."
+            )
+    return told
+
+
+def rule_notes(current: StructType, target: StructType) -> tuple[str, ...]:
+    """What becomes of generated columns, identities, defaults and lengths, as sentences.
+
+    Args:
+        current: The columns that the table has, with their metadata.
+        target: The columns that it is to have.
+    """
+    told = []
+    for column in current.fields:
+        now = column_named(target, column.name)
+        stays = now is not None and now.dataType == column.dataType
+        for rule in _rules(column):
+            if not stays:
+                told.append(f"column {column.name} is no longer {rule}: it is dropped or retyped")
+        length = column.metadata.get(DECLARED_TYPE)
+        if length and stays:
+            told.append(
+                f"column {column.name} is {length} by somebody's declaration: Delta refuses longer "
+                f"values, and pads shorter ones of a char"
+            )
+    return tuple(told)
+
+
+def padded_length(column: StructField) -> str | None:
+    """The type that somebody declared for a column whose values Spark pads when it reads them.
+
+    Args:
+        column: A column of a table, with its metadata.
+
+    Returns:
+        None for any other column than a CHAR, or one that holds some.
+
+    Example:
+        >>> from pyspark.sql.types import StringType
+        >>> told = {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}
+        >>> padded_length(StructField("code", StringType(), True, told))
+        'char(5)'
+    """
+    length = str(column.metadata.get(DECLARED_TYPE, ""))
+    return length if _CHAR.search(length) else None
+
+
+def given_identities(current: StructType, target: StructType) -> list[StructField]:
+    """The identity columns that a table has and keeps, so that a query gives their values.
+
+    Args:
+        current: The columns that the table has, with their metadata.
+        target: The columns that it is to have, all of which the query gives.
+    """
+    found = []
+    for column in current.fields:
+        now = column_named(target, column.name)
+        if _IDENTITY in column.metadata and now is not None and now.dataType == column.dataType:
+            found.append(column)
+    return found
+
+
+def is_always_generated(identity: StructField) -> bool:
+    """True for `GENERATED ALWAYS AS IDENTITY`, into which nobody but Delta may put values.
+
+    Args:
+        identity: An identity column, with its metadata.
+
+    Source of the rule: Delta's `IdentityColumn.blockExplicitIdentityColumnInsert`.
+    """
+    return not identity.metadata[_IDENTITY]
+
+
+def _rules(column: StructField) -> list[str]:
+    metadata, rules = column.metadata, []
+    if "delta.generationExpression" in metadata:
+        rules.append(f"generated as {metadata['delta.generationExpression']}")
+    if any(key.startswith("delta.identity.") for key in metadata):
+        rules.append("an identity column")
+    if "CURRENT_DEFAULT" in metadata:
+        rules.append(f"defaulted to {metadata['CURRENT_DEFAULT']}")
+    if DECLARED_TYPE in metadata:
+        rules.append(str(metadata[DECLARED_TYPE]))
+    return rules
+
+
+def _columns_read(condition: str) -> list[str]:
+    try:
+        parsed = sqlglot.parse_one(condition, dialect="spark")
+    except SqlglotError:
+        return []
+    return sorted({column.parts[0].name for column in parsed.find_all(exp.Column)})
+
+
+def _loses(name: str, current: StructType, target: StructType) -> bool:
+    before, after = column_named(current, name), column_named(target, name)
+    if before is None:
+        return False
+    if after is None:
+        return True
+    renamed = StructField(before.name, after.dataType, True)
+    try:
+        evolved_schema(StructType([before]), StructType([renamed]))
+    except Refused:
+        return True
+    return False

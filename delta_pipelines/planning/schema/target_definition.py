@@ -1,0 +1,293 @@
+"""What a table is to be after a refresh: schema, layout, properties, comment. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql.types import DataType, MapType, StructType, TimeType, VariantType
+
+from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.graph.suggestions import suggestion
+from delta_pipelines.graph.validation import RESERVED_NAME_PREFIX
+from delta_pipelines.model.column_types import holds
+from delta_pipelines.model.schema_mapping import column_named
+from delta_pipelines.model.setting_names import APPEND_ONLY, DELETION_VECTORS
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.table_definition import columns as columns_of
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.schema.ownership import (
+    KIND_KEY,
+    check_owner,
+    owner,
+    target_comment,
+    target_properties,
+)
+from delta_pipelines.planning.schema.remedies import full_refresh_of
+from delta_pipelines.planning.schema.schema_drift import check_drift
+from delta_pipelines.planning.schema.schema_evolution import (
+    Refused,
+    evolved_schema,
+    nullable_schema,
+)
+from delta_pipelines.planning.schema.table_constraints import (
+    broken_constraints,
+    given_identities,
+    is_always_generated,
+    padded_length,
+)
+
+_AS_JSON = "which Spark cannot compare: use another key, or its text (to_json) in the query"
+_NO_KEYS: Mapping[tuple[type[DataType], ...], str] = {
+    (MapType,): f"a map, {_AS_JSON}",
+    (VariantType,): f"a VARIANT, {_AS_JSON}",
+    (TimeType,): "a TIME, which Delta cannot store: use another key, or its text (CAST AS STRING) "
+    "in the query",
+}
+"""Types that no key of an upsert may be or hold, in Spark 4.2 and Delta 4.4, and what to do."""
+
+
+def table_definition(
+    table: Table,
+    base: TableState | None,
+    query: StructType,
+    *,
+    is_full_refresh: bool,
+    pipeline: str,
+) -> TableDefinition:
+    """Decide what a table is to be.
+
+    Args:
+        table: The table as declared.
+        base: The table as it is, None when it does not exist.
+        query: Columns that its query gives.
+        is_full_refresh: True when its rows are wiped first.
+        pipeline: Name of the pipeline.
+
+    Raises:
+        DatasetError: The table belongs to another pipeline, or a named column does not exist.
+        SchemaChangeError: A change that this kind of table does not take.
+    """
+    declaration = table.declaration
+    wanted = nullable_schema(query)
+    _check_columns(table, wanted)
+    if base is not None:
+        _check_owner(table, base, pipeline)
+        _check_kind(table, base, is_full_refresh=is_full_refresh)
+        _check_append_only(table, base, is_full_refresh=is_full_refresh)
+    schema = wanted if base is None or is_full_refresh else _evolved(table, base, wanted)
+    current = base.properties if base else _at_creation(table)
+    properties = target_properties(
+        current,
+        declaration.table_properties,
+        pipeline=pipeline,
+        owns_comment=declaration.comment is not None,
+    )
+    if base is not None:
+        _check_constraints(table, base, properties, schema)
+        _check_padded_keys(table, base, schema)
+        _check_identities(table, base, wanted)
+    return TableDefinition(
+        schema=schema,
+        partition_columns=_spelled(declaration.partition_cols, schema),
+        cluster_columns=_spelled(declaration.cluster_by, schema),
+        properties={**properties, KIND_KEY: table.kind},
+        comment=target_comment(current, base.comment if base else None, declaration.comment),
+    )
+
+
+def _at_creation(table: Table) -> dict[str, str]:
+    """Properties that a new table gets unless its declaration says otherwise.
+
+    With deletion vectors an upsert writes the rows that change and not the files they stand in;
+    the declaration's `delta.enableDeletionVectors` decides for readers that know none.
+    """
+    return {DELETION_VECTORS: "true"} if table.kind == "upsert" else {}
+
+
+def layout_change(base: TableState, definition: TableDefinition) -> str | None:
+    """What changes in partitioning or clustering, as a sentence; None when nothing does."""
+    before, after = _layout(base), _layout(definition)
+    return None if before == after else f"layout: {before} -> {after}"
+
+
+def _layout(table: TableState | TableDefinition) -> str:
+    if table.partition_columns:
+        return f"partitioned by {', '.join(table.partition_columns)}"
+    if table.cluster_columns:
+        return f"clustered by {', '.join(table.cluster_columns)}"
+    return "neither partitioned nor clustered"
+
+
+def _evolved(table: Table, base: TableState, wanted: StructType) -> StructType:
+    declared = _spelled(table.declaration.partition_cols, base.schema)
+    if table.keeps_rows and tuple(base.partition_columns) != declared:
+        raise SchemaChangeError(
+            f"the table is partitioned by ({', '.join(base.partition_columns)}), the declaration "
+            f"says ({', '.join(declared)}), and a refresh keeps the rows where they are. Ways out: "
+            f"declare partition_cols={list(base.partition_columns)}, or "
+            f"{full_refresh_of(table, base.properties)}.",
+            dataset=table.name,
+        )
+    try:
+        schema = evolved_schema(base.schema, wanted) if table.keeps_rows else wanted
+        check_drift(table.declaration.schema_drift, base.schema, schema)
+    except Refused as refused:
+        reasons = " ".join(refused.reasons)
+        raise SchemaChangeError(
+            f"table {base.identifier}: {reasons} {ways_out(table, base)}", dataset=table.name
+        ) from refused
+    return schema
+
+
+def _check_constraints(
+    table: Table, base: TableState, properties: Mapping[str, str], schema: StructType
+) -> None:
+    broken = broken_constraints(properties, base.schema, schema)
+    if broken:
+        raise SchemaChangeError(f"table {base.identifier}: {' '.join(broken)}", dataset=table.name)
+
+
+def _check_padded_keys(table: Table, base: TableState, schema: StructType) -> None:
+    """Refuse keys that the table's rows have with spaces at their end and the query's without."""
+    for key in table.declaration.upsert.keys if table.declaration.upsert else ():
+        column, now = column_named(base.schema, key), column_named(schema, key)
+        length = padded_length(column) if column else None
+        if column is None or now is None or length is None:
+            continue
+        if type(now.dataType) is type(column.dataType):
+            raise DatasetError(
+                f"key {column.name!r} is {length} in table {base.identifier}: Spark pads it with "
+                f"spaces when it reads the table and not in the query, so rows would not be found "
+                f"and come twice. Make it a STRING (ALTER TABLE {base.identifier} ALTER COLUMN "
+                f"`{column.name}` TYPE STRING, for a CHAR that is no part of a struct; spaces that "
+                f"are stored stay), or use another key.",
+                dataset=table.name,
+            )
+
+
+def _check_identities(table: Table, base: TableState, query: StructType) -> None:
+    """Refuse values for identity columns, as Delta does for its own writers."""
+    way = "leave it out of the query"
+    if table.keeps_rows:
+        way += ", so that Delta numbers the new rows and the others keep their numbers"
+    else:
+        way += ", which takes it off the table"
+    for column in given_identities(base.schema, query):
+        if is_always_generated(column):
+            rule = "GENERATED ALWAYS AS IDENTITY, so that Delta alone makes its values"
+        elif table.kind == "upsert":
+            rule = "an identity column, whose values Delta does not update"
+        else:
+            continue
+        raise DatasetError(
+            f"column {column.name} of table {base.identifier} is {rule}, and the query gives "
+            f"them. Ways out: {way}; or rename the dataset.",
+            dataset=table.name,
+        )
+
+
+def ways_out(table: Table, base: TableState, query: str = "query") -> str:
+    """The ways out of a change that a table does not take, as a sentence.
+
+    Args:
+        table: As declared.
+        base: The table as it is.
+        query: What the sentence calls that which gives its rows.
+    """
+    ways = [f"let the {query} give what the table has (cast, or select the column)"]
+    if table.declaration.schema_drift != "evolve":
+        ways.append("declare another schema_drift")
+    return f"Ways out: {', '.join(ways)}, or {full_refresh_of(table, base.properties)}."
+
+
+def _check_owner(table: Table, base: TableState, pipeline: str) -> None:
+    check_owner("table", base.identifier, base.properties, pipeline=pipeline, dataset=table.name)
+    declared = table.declaration.partition_cols
+    theirs = [column.lower() for column in base.partition_columns]
+    if owner(base.properties) is None and theirs != [column.lower() for column in declared]:
+        raise SchemaChangeError(
+            f"table {base.identifier} was made by somebody else, partitioned by "
+            f"({', '.join(base.partition_columns)}), and the declaration says "
+            f"({', '.join(declared)}). Declare the same partition_cols, rename the dataset, or "
+            f"drop the table.",
+            dataset=table.name,
+        )
+
+
+def _check_kind(table: Table, base: TableState, *, is_full_refresh: bool) -> None:
+    """A stream would append to rows that are there already, a query would replace kept ones."""
+    was = base.properties.get(KIND_KEY, table.kind)
+    if was == table.kind or is_full_refresh or base.files == 0:
+        return
+    raise DatasetError(
+        f"table {base.identifier} holds the rows of a {was.replace('_', ' ')}, and the declaration "
+        f"makes it a {table.kind.replace('_', ' ')}, whose refresh would double or lose them. Ways "
+        f"out: {full_refresh_of(table, base.properties)}, rename the dataset, or drop the table.",
+        dataset=table.name,
+    )
+
+
+def _check_append_only(table: Table, base: TableState, *, is_full_refresh: bool) -> None:
+    appends = table.is_streaming_table and not is_full_refresh
+    if appends or base.properties.get(APPEND_ONLY, "false").lower() != "true":
+        return
+    what = "a full refresh" if is_full_refresh else f"a {table.kind.replace('_', ' ')}"
+    raise DatasetError(
+        f"table {base.identifier} is append-only ({APPEND_ONLY}), and {what} replaces rows. Allow "
+        f"it first: ALTER TABLE {base.identifier} SET TBLPROPERTIES ('{APPEND_ONLY}' = 'false').",
+        dataset=table.name,
+    )
+
+
+def _check_columns(table: Table, schema: StructType) -> None:
+    declaration = table.declaration
+    keys: Sequence[str] = declaration.upsert.keys if declaration.upsert else ()
+    folded = {name.lower(): name for name in schema.names}
+    unmergeable = [path for path, _ in columns_of(schema) if "`" in path or "${" in path]
+    if keys and unmergeable:
+        # Delta 4.4 puts backticks around the names of `UPDATE *` without doubling those inside,
+        # and Spark replaces `${...}` in every SQL text, wherever it stands.
+        raise DatasetError(
+            f"column {', '.join(unmergeable)} has a backtick or ${{ in its name, which Delta's "
+            f"MERGE cannot update; rename it in the query.",
+            dataset=table.name,
+        )
+    reserved = [name for name in schema.names if _is_reserved(name, table)]
+    if reserved:
+        raise DatasetError(
+            f"column {', '.join(reserved)} has a name that the engine or Spark needs for itself "
+            f"while it writes this table, and its values would be lost; rename it in the query.",
+            dataset=table.name,
+        )
+    for what, columns in (
+        ("keys", keys),
+        ("partition_cols", declaration.partition_cols),
+        ("cluster_by", declaration.cluster_by),
+    ):
+        for column in columns:
+            if column.lower() not in folded and not (what == "cluster_by" and "." in column):
+                raise DatasetError(
+                    f"{what} names {column!r}, which the query does not give"
+                    f"{suggestion(column, schema.names)}",
+                    dataset=table.name,
+                )
+    for key in keys:
+        kind = schema[folded[key.lower()]].dataType
+        for kinds, why in _NO_KEYS.items():
+            if holds(kind, kinds):
+                is_one = "is" if isinstance(kind, kinds) else "holds"
+                raise DatasetError(f"key {key!r} {is_one} {why}.", dataset=table.name)
+    if declaration.partition_cols and len(declaration.partition_cols) == len(schema.names):
+        raise DatasetError("every column is a partition column; keep one.", dataset=table.name)
+
+
+def _is_reserved(name: str, table: Table) -> bool:
+    folded = name.lower()
+    # Of a table that keeps its rows we ask which file a row is in: `_metadata.file_path`.
+    return folded.startswith(RESERVED_NAME_PREFIX) or (table.keeps_rows and folded == "_metadata")
+
+
+def _spelled(columns: Sequence[str], schema: StructType) -> tuple[str, ...]:
+    """Declared names as the table spells them; `cluster_by` may name a column inside a struct."""
+    nested = {path.lower(): path for path, _ in columns_of(schema)}
+    folded = nested | {name.lower(): name for name in schema.names}
+    return tuple(folded.get(column.lower(), column) for column in columns)

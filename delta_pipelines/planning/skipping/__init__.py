@@ -1,0 +1,1 @@
+"""Whether a refresh would change anything."""

@@ -1,0 +1,189 @@
+"""Traces what a dataset's rows depend on, from its analysed query; starts no Spark job."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.jvm.sessions import log_trace
+from delta_pipelines.delta.jvm.signatures import unavailable
+from delta_pipelines.delta.log.data_versions import (
+    data_version_at,
+    last_data_version,
+    recorded_entry,
+)
+from delta_pipelines.delta.query.analyzed_plan import analysed_plan
+from delta_pipelines.delta.query.relations import DECLARED_PREFIX, Relation
+from delta_pipelines.delta.query.row_settings import engine, row_settings
+from delta_pipelines.graph.graph import Flow, Graph, View
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.table_state import LogEnd, TableState, TableVersion
+from delta_pipelines.planning.skipping.dependencies import Dependencies, LastWrite
+from delta_pipelines.user_code.author_code import author_code, library_versions
+from delta_pipelines.user_code.definition_hash import definition_hash
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+_MAX_FOUND = 10_000
+_found_in_place: dict[TableVersion, Dependencies] = {}
+
+
+def trace(
+    session: "SparkSession",
+    graph: Graph,
+    flow: Flow,
+    rows: "DataFrame",
+    *,
+    markers: Mapping[str, Identifier],
+    known: Callable[[str], TableState | None],
+) -> Dependencies | None:
+    """Tell what a dataset's rows depend on.
+
+    Args:
+        session: A session of the caller's own, to make texts in.
+        graph: The pipeline's graph.
+        flow: Its flow.
+        rows: The analysed query.
+        markers: Which input each alias in the query stands for (`Binder.markers`).
+        known: Gives a table of the pipeline, or a source, by its location.
+
+    Returns:
+        None where Delta's classes are out of reach; such a dataset is refreshed always.
+    """
+    if unavailable(session, flow.target):
+        return None
+    try:
+        return _traced(session, graph, flow, rows, markers, known)
+    except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
+        # A refresh that could be done must not fail because it cannot be told to be needless.
+        log.warning("%s: cannot tell what its rows depend on", flow.target)
+        log_trace(log, session, error)
+        return None
+
+
+def _traced(
+    session: "SparkSession",
+    graph: Graph,
+    flow: Flow,
+    rows: "DataFrame",
+    markers: Mapping[str, Identifier],
+    known: Callable[[str], TableState | None],
+) -> Dependencies:
+    plan = analysed_plan(
+        session,
+        rows,
+        deterministic=flow.declaration.deterministic,
+        deterministic_views=[
+            f"{DECLARED_PREFIX}{number}"
+            for number, identifier in markers.items()
+            if isinstance(view := graph[identifier], View) and view.declaration.deterministic
+        ],
+    )
+    code = author_code() if plan.functions else None
+    changed = [f"{file} changed while this process runs" for file in code.changed] if code else []
+    return Dependencies(
+        definition=definition_hash(flow.declaration),
+        plan=plan.digest,
+        engine=engine(session),
+        tables=_tables(session, plan.tables, known),
+        views={
+            str(view.identifier.plain): definition_hash(view.declaration)
+            for view in views_between(graph, flow.target)
+        },
+        files=plan.files,
+        functions=plan.functions,
+        modules=code.digest if code else "",
+        libraries=library_versions() if code else "",
+        settings=row_settings(rows.sparkSession),
+        without_version=(*plan.without_version, *changed),
+    )
+
+
+def last_write(session: "SparkSession", state: TableState, pipeline: str) -> LastWrite:
+    """Read the commit that last changed a table's rows.
+
+    Args:
+        session: Any session.
+        state: The table.
+        pipeline: The pipeline that asks.
+    """
+    rows = last_data_version(session, state)
+    version, found = rows.version, _found_in_place.get(rows)
+    if found is not None:
+        return LastWrite(version, ours=True, dependencies=found)
+    last = _write_at(session, state, version, pipeline)
+    # A later commit that changed only properties says what the rows would depend on by then.
+    for later in range(state.version, version, -1):
+        told = _write_at(session, state, later, pipeline)
+        if told.ours and told.dependencies is not None:
+            return replace(last, dependencies=told.dependencies)
+    return last
+
+
+def _write_at(session: "SparkSession", state: TableState, version: int, pipeline: str) -> LastWrite:
+    entry = recorded_entry(session, state.log_end, version)
+    said = None if entry is None else entry.user_metadata
+    return LastWrite.of(version, said, pipeline=pipeline, dataset=str(state.identifier))
+
+
+def found_in_place(
+    session: "SparkSession", state: TableState, dependencies: Dependencies | None
+) -> None:
+    """Note that a merge found all its rows in the table, and so made no commit to say so in.
+
+    Only this process knows it: another one merges once more, and finds them in place again.
+
+    Args:
+        session: Any session.
+        state: The table.
+        dependencies: What the merged rows depended on.
+    """
+    if dependencies is None:
+        return
+    if len(_found_in_place) >= _MAX_FOUND:
+        _found_in_place.clear()
+    _found_in_place[last_data_version(session, state)] = dependencies
+
+
+def views_between(graph: Graph, identifier: Identifier) -> tuple[View, ...]:
+    """The views, temporary and persisted, between a dataset and the tables that it reads. Pure."""
+    found: dict[Identifier, View] = {}
+    waiting = list(graph.flow(identifier).inputs.values())
+    while waiting:
+        dataset = graph[waiting.pop()]
+        if isinstance(dataset, View) and dataset.identifier not in found:
+            found[dataset.identifier] = dataset
+            waiting += graph.flow(dataset.identifier).inputs.values()
+    return tuple(found.values())
+
+
+def tables_behind(graph: Graph, identifier: Identifier) -> frozenset[Identifier]:
+    """The tables and sources that a dataset reads, through all views. Pure."""
+    parts = [identifier, *(view.identifier for view in views_between(graph, identifier))]
+    read: Iterable[Identifier] = (i for part in parts for i in graph.flow(part).inputs.values())
+    return frozenset(i for i in read if not isinstance(graph[i], View))
+
+
+def _tables(
+    session: "SparkSession",
+    tables: Iterable[Relation],
+    known: Callable[[str], TableState | None],
+) -> dict[str, TableVersion]:
+    found: dict[str, set[TableVersion]] = {}
+    for table in tables:
+        location = table.location or ""
+        read = LogEnd(location, table.table_id or "", table.version or 0, None)
+        state = known(location)
+        if state is not None and replace(state.log_end, written_ms=None) == read:
+            read = state.log_end
+        name = str(state.identifier.plain) if state else table.name or location
+        found.setdefault(name, set()).add(data_version_at(session, read))
+    return {
+        # A query may read one table at several versions.
+        name if number == 0 else f"{name} ({number + 1})": rows
+        for name, versions in found.items()
+        for number, rows in enumerate(sorted(versions, key=lambda v: (v.version, v.table_id)))
+    }

@@ -1,0 +1,99 @@
+"""Names that hold a credential, as a commit records them: readable, and still comparable. Pure.
+
+A path or a table's name may hold a credential, or only a word that is one elsewhere. The commit
+says `/landing/*** [sha256:0123456789abcdef]`: the redacted text for people, and a hash of the true
+name, by which the next run finds it again whatever that run itself knows to be a credential.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from delta_pipelines.planning.skipping.dependencies import Dependencies
+from delta_pipelines.security.redaction import Redaction
+
+_RECORDED = re.compile(r".* \[(sha256:[0-9a-f]{16})\]", re.DOTALL)
+
+V = TypeVar("V")
+
+
+def recorded_name(name: str, redaction: Redaction) -> str:
+    """A name without credentials; one in which some were stays another than its like.
+
+    Args:
+        name: The true name.
+        redaction: Takes credentials out of text.
+
+    Example:
+        >>> recorded_name("/a?password=hunter22", Redaction())
+        '/a?password=*** [sha256:550deae80618165f]'
+    """
+    redacted = redaction.text(name)
+    return name if redacted == name else f"{redacted} [{_hash(name)}]"
+
+
+def recorded(dependencies: Dependencies, redaction: Redaction) -> Dependencies:
+    """What a dataset depends on, without credentials.
+
+    Hashes, table ids and versions hold none, and stay as they are.
+
+    Args:
+        dependencies: With true names.
+        redaction: Takes credentials out of text.
+    """
+
+    def told(text: str) -> str:
+        return recorded_name(text, redaction)
+
+    def named(values: Mapping[str, V]) -> dict[str, V]:
+        return {told(name): value for name, value in values.items()}
+
+    return replace(
+        dependencies,
+        tables=named(dependencies.tables),
+        views=named(dependencies.views),
+        files=named(dependencies.files),
+        functions=named(dependencies.functions),
+        settings={told(name): told(value) for name, value in dependencies.settings.items()},
+        without_version=tuple(redaction.text(text) for text in dependencies.without_version),
+    )
+
+
+def recognised(before: Dependencies, now: Dependencies) -> Dependencies:
+    """What a commit recorded, with the true names of what is still there.
+
+    Args:
+        before: As it was recorded; names in which nothing was redacted stand there as they are.
+        now: What the dataset depends on now, with true names.
+
+    Returns:
+        What is there no longer keeps its redacted name.
+    """
+    return replace(
+        before,
+        tables=_recognised(before.tables, now.tables),
+        views=_recognised(before.views, now.views),
+        files=_recognised(before.files, now.files),
+        functions=_recognised(before.functions, now.functions),
+        settings={
+            name: _true(value, (now.settings[name],)) if name in now.settings else value
+            for name, value in _recognised(before.settings, now.settings).items()
+        },
+    )
+
+
+def _recognised(before: Mapping[str, V], now: Mapping[str, object]) -> dict[str, V]:
+    return {_true(name, now): value for name, value in before.items()}
+
+
+def _true(text: str, candidates: Mapping[str, object] | tuple[str, ...]) -> str:
+    found = _RECORDED.fullmatch(text)
+    if found is None or text in candidates:
+        return text
+    return next((true for true in candidates if _hash(true) == found[1]), text)
+
+
+def _hash(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -1,0 +1,1 @@
+"""Streams, compared with their checkpoints."""

@@ -1,0 +1,88 @@
+"""Streams whose sources or target were put back from a copy."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.log.data_versions import recorded_entry
+from delta_pipelines.delta.stream.source_commits import SourceCommits, read_target_commit
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.schema.remedies import put_back_reason
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def put_back(
+    spark: "SparkSession", read: SourceCommits, now: Mapping[str, TableState]
+) -> list[str]:
+    """Say which tables no longer have the commit that a checkpoint has read last.
+
+    Such a table has lost rows that were read, or has other rows in versions that count as read.
+
+    Args:
+        spark: A classic session.
+        read: What the checkpoint has read last.
+        now: Name -> the table, of all that the checkpoint's streams read.
+
+    Returns:
+        One part of a sentence for each.
+    """
+    problems = []
+    for name, state in now.items():
+        last = read.get(state.table_id)
+        if last is None:
+            continue
+        if state.version < last.version:
+            problems.append(
+                f"its stream input {name} was put back from a copy (it has version "
+                f"{state.version}, of which the checkpoint has read {last.version})"
+            )
+            continue
+        entry = recorded_entry(spark, state.log_end, last.version)
+        if entry is None:
+            problems.append(
+                f"version {last.version} of its stream input {name}, the last one that the "
+                f"checkpoint has read, was deleted from the table's log"
+            )
+        elif entry.commit != last.commit:
+            problems.append(
+                f"its stream input {name} was put back from a copy and written to (version "
+                f"{last.version} is another commit than the one that the checkpoint has read)"
+            )
+    return problems
+
+
+def check_target(
+    spark: "SparkSession", table: Table, flow: Flow, base: TableState | None, checkpoint: str
+) -> None:
+    """Refuse to go on with a stream whose target was put back from a copy.
+
+    The table lacks micro-batches then that the checkpoint counts as written. Where the recorded
+    commit was deleted from the table's log nothing is known, and nothing is refused.
+
+    Args:
+        spark: A classic session.
+        table: The target.
+        flow: The flow, which goes on from its checkpoint.
+        base: The target as it is; None when it does not exist.
+        checkpoint: The checkpoint's folder.
+
+    Raises:
+        DatasetError: Names what was found and the ways out.
+    """
+    if base is None:
+        return
+    last = read_target_commit(spark, checkpoint)
+    if last is None or last.table_id != base.table_id:
+        return
+    if base.version < last.version:
+        found = f"it has version {base.version}, and had {last.version}"
+    else:
+        entry = recorded_entry(spark, base.log_end, last.version)
+        if entry is None or entry.commit == last.commit:
+            return
+        found = f"its version {last.version} is another commit than it was"
+    reason = put_back_reason(table, flow, base.properties, found)
+    raise DatasetError(reason, dataset=table.name)

@@ -1,0 +1,44 @@
+"""What a run does to a table, and why, in the words of the plan. Pure."""
+
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.refresh_set import Action
+from delta_pipelines.planning.schema.remedies import not_allowed
+
+
+def planned_action(
+    table: Table,
+    base: TableState | None,
+    *,
+    is_full_refresh: bool,
+    is_blocked: bool,
+    gone: str | None = None,
+) -> tuple[Action, str]:
+    """Name what a run does to a table, and what that means for its rows.
+
+    Args:
+        table: The table as declared.
+        base: The table as it is, None when it does not exist.
+        is_full_refresh: True when its rows are wiped first.
+        is_blocked: True when a full refresh was asked for that its properties do not allow.
+        gone: Where the catalog has it, when it does not exist there.
+
+    Returns:
+        The action, and a sentence without its full stop.
+    """
+    if gone is not None:
+        return "create", f"its files are gone from {gone}"
+    if base is None:
+        return "create", "the table does not exist"
+    if is_full_refresh:
+        return "full_refresh", "a full refresh was asked for"
+    if is_blocked:
+        what = "computed anew as always"
+        if table.keeps_rows:
+            what = "appended as always" if table.is_streaming_table else "merged as always"
+        return "refresh", f"{not_allowed(table, base.properties)}: {what}"
+    if table.is_streaming_table:
+        return "refresh", "what is new in its streams is appended"
+    if table.kind == "upsert":
+        return "refresh", "the query's rows are merged by key"
+    return "refresh", "all rows are computed anew and replaced in one commit"

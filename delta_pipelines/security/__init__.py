@@ -1,0 +1,1 @@
+"""Credentials are taken out of every text that leaves the process."""

@@ -1,0 +1,6 @@
+"""Build, check and stop the Spark session."""
+
+from delta_pipelines.session.config import spark_config
+from delta_pipelines.session.session import check_session, get_session, stop_session
+
+__all__ = ["check_session", "get_session", "spark_config", "stop_session"]

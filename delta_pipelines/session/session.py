@@ -1,0 +1,398 @@
+"""A SparkSession with Delta and a persistent catalog, built once per process."""
+
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from delta_pipelines.errors import SessionError
+from delta_pipelines.model.identifiers import SESSION_CATALOG
+from delta_pipelines.security.redaction import Redaction
+from delta_pipelines.session.catalog_lock import CatalogLock, CatalogLockedError
+from delta_pipelines.session.config import (
+    DATABASE_FOLDER,
+    METASTORE_FOLDER,
+    delta_problem,
+    derby_database,
+    spark_config,
+    warehouse_location,
+)
+from delta_pipelines.session.java import check_java, java_problem
+from delta_pipelines.session.spark_home import check_spark_home
+from delta_pipelines.system.jars import download_turn
+from delta_pipelines.system.postgres_catalog import (
+    Catalog,
+    CatalogServerError,
+    PostgresCatalog,
+    check_reachable,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "LiveSessionError",
+    "check_catalog",
+    "check_java",
+    "check_session",
+    "get_session",
+    "java_problem",
+    "spark_config",
+    "stop_session",
+]
+
+LOCK_TIMEOUT = 600.0
+"""Seconds that a session waits for the catalog by default: the length of a usual run."""
+
+
+class LiveSessionError(SessionError):
+    """The process has a session already, and another one was asked for."""
+
+
+@dataclass(frozen=True)
+class _Live:
+    spark: "SparkSession"
+    warehouse: str
+    requested: Mapping[str, str]
+    config: Mapping[str, str]
+    lock: CatalogLock | None
+    pid: int
+    catalog: PostgresCatalog | None = None
+
+
+_guard = threading.RLock()
+_live: _Live | None = None
+
+
+def get_session(
+    warehouse: str | Path = "./warehouse",
+    *,
+    catalog: Catalog | None = None,
+    app_name: str = "delta_pipelines",
+    config: Mapping[str, str] | None = None,
+    lock_timeout: float | None = LOCK_TIMEOUT,
+) -> "SparkSession":
+    """Build this process's session, or return it when it is live.
+
+    With the embedded catalog one process at a time may use a warehouse: the call waits for the
+    process that has it and logs for whom it waits. The session's `stop()` ends the JVM too and
+    lets the next process in, as does the end of this process, however it ends. With a catalog on
+    PostgreSQL any number of processes use a warehouse at once.
+
+    A warehouse that was moved or copied with the embedded catalog inside takes that along: the
+    catalog names the tables where the warehouse is now, and a warning says so.
+
+    A session that somebody else built, set up for Delta and over the same warehouse, is returned
+    as it is, with the settings of `config` that can change; who built it stops it.
+
+    Args:
+        warehouse: Folder of the tables and of the catalog; made when missing.
+        catalog: A PostgreSQL database to keep the catalog in instead, as
+            `postgresql://user@host:port/database` or a `PostgresCatalog`; the password is best
+            left to the environment variable `DELTA_PIPELINES_CATALOG_PASSWORD`.
+        app_name: Name that Spark's UI shows.
+        config: Further Spark settings, which win (see `spark_config`).
+        lock_timeout: Seconds to wait for the catalog at most; 0 tries once, None waits without
+            end.
+
+    Returns:
+        The session, with its catalog open.
+
+    Raises:
+        CatalogLockedError: Another process kept the catalog for the whole time; names it.
+        CatalogServerError: The catalog's server is not there, or lets this user not in.
+        SessionError: Java or SPARK_HOME is unfit, the warehouse cannot be written, another session
+            is live, or Spark did not start.
+
+    Example:
+        >>> spark = get_session("warehouse", config={"spark.master": "local[2]"})
+        >>> spark.stop()
+    """
+    global _live
+    from delta_pipelines.delta.jvm.driver_jvm import end_jvm, jvm_has_ended
+
+    requested = dict(config or {})
+    location = warehouse_location(warehouse)
+    server = PostgresCatalog.of(catalog).with_secret() if catalog is not None else None
+    with _guard:
+        if _live is not None and _is_active(_live) and not jvm_has_ended():
+            return _reuse(_live, location, requested, server)
+        foreign = _foreign_session()
+        if foreign is not None:
+            return _adopted(foreign, location, requested, server)
+        stop_session()
+        end_jvm()  # of a session that was stopped: it would ignore the Java options and the jars
+        extra = {"spark.app.name": app_name, **requested}
+        complete = spark_config(warehouse, extra=extra, catalog=server)
+        check_java()
+        check_spark_home()
+        if server is not None:
+            check_reachable(server)
+        database = derby_database(complete)
+        lock = CatalogLock(database) if database else None
+        if lock:
+            lock.acquire(lock_timeout)
+        try:
+            with download_turn(complete) as waited:
+                if waited:
+                    complete = spark_config(warehouse, extra=extra, catalog=server)
+                spark = _start(complete, server)
+            if database and database == Path(location) / METASTORE_FOLDER / DATABASE_FOLDER:
+                from delta_pipelines.delta.startup.moved_warehouse import follow_warehouse
+
+                follow_warehouse(spark, database, location)
+        except BaseException:
+            end_jvm()
+            if lock:
+                lock.release()
+            raise
+        _live = _Live(spark, location, requested, complete, lock, os.getpid(), server)
+        # `stop()` of the session itself must let the next process in, and only the end of the
+        # JVM closes Derby.
+        setattr(spark, "stop", partial(_stop, spark))  # noqa: B010
+        return spark
+
+
+def live_catalog() -> PostgresCatalog | None:
+    """The PostgreSQL catalog of the session that `get_session` built, None when it has another."""
+    return None if _live is None else _live.catalog
+
+
+def stop_session() -> None:
+    """Stop the session that `get_session` built, end its JVM and release the catalog.
+
+    Does nothing when there is none.
+
+    Example:
+        >>> stop_session()
+    """
+    global _live
+    with _guard:
+        if _live is None:
+            return
+        from delta_pipelines.delta.jvm.driver_jvm import end_jvm, spark_is_active
+
+        if spark_is_active() and not _is_active(_live):
+            return
+        stopped, _live = _live, None
+        end_jvm()
+        if stopped.lock:
+            stopped.lock.release()
+
+
+def check_session(spark: "SparkSession") -> None:
+    """Check that a session can work with Delta tables.
+
+    Any catalog will do, in memory too. A Spark Connect session passes as well; `merge_into` and
+    pipelines need a classic one, whose JVM is in reach.
+
+    Args:
+        spark: A session, built by anyone.
+
+    Raises:
+        SessionError: Names each setting that is missing.
+
+    Example:
+        >>> check_session(get_session("warehouse"))
+    """
+    problem = _delta_problem(spark)
+    if problem:
+        raise SessionError(problem)
+
+
+def _delta_problem(spark: "SparkSession") -> str | None:
+    return delta_problem(
+        extensions=spark.conf.get("spark.sql.extensions", "") or "",
+        catalog=spark.conf.get("spark.sql.catalog.spark_catalog", "") or "",
+    )
+
+
+def check_catalog(spark: "SparkSession", catalog: str | None) -> None:
+    """Check that names without a catalog mean the catalog that the session takes them from.
+
+    Delta's transactions look into the session catalog, Spark's SQL into the current one.
+
+    Args:
+        spark: A session, built by anyone.
+        catalog: The catalog that a pipeline names.
+
+    Raises:
+        SessionError: None is named, and the current one is not the session catalog.
+    """
+    current = spark.catalog.currentCatalog()
+    if catalog is None and current != SESSION_CATALOG:
+        raise SessionError(
+            f"The session's current catalog is {current!r}, and the pipeline names none: declare "
+            f"`Pipeline(..., catalog={current!r})`, or make {SESSION_CATALOG!r} the current one "
+            f"(`spark.catalog.setCurrentCatalog({SESSION_CATALOG!r})`)."
+        )
+
+
+def _reuse(
+    live: _Live, location: str, requested: Mapping[str, str], catalog: PostgresCatalog | None
+) -> "SparkSession":
+    if location != live.warehouse:
+        raise LiveSessionError(
+            f"A session over the warehouse {live.warehouse} is live in this process, and a "
+            f"process has one: stop it (`spark.stop()`) before you ask for {location}, "
+            "or use another process."
+        )
+    if catalog is not None and catalog != live.catalog:
+        raise LiveSessionError(
+            f"The session over {location} is live with another catalog than {catalog.url}: stop "
+            "it (`spark.stop()`) first, or use another process."
+        )
+    complete = spark_config(location, extra=requested, catalog=live.catalog)
+    modifiable = _changeable(live.spark, requested)
+    fixed = sorted(
+        key
+        for key in requested.keys() - set(modifiable)
+        if live.requested.get(key, live.config.get(key)) not in (requested[key], complete[key])
+    )
+    if fixed:
+        raise LiveSessionError(
+            f"The session over {location} is live with other values of {', '.join(fixed)}, "
+            "which Spark reads only at its start, or does not know: stop it (`spark.stop()`) "
+            "first, or leave these settings out."
+        )
+    # Always, as an earlier call or the user may have changed them since the start.
+    for key in modifiable:
+        live.spark.conf.set(key, complete[key])
+    return live.spark
+
+
+def _changeable(spark: "SparkSession", requested: Mapping[str, str]) -> list[str]:
+    from delta_pipelines.delta.jvm.sessions import can_change
+
+    return [key for key in requested if can_change(spark, key)]
+
+
+def _stop(spark: "SparkSession") -> None:
+    with _guard:
+        if _live is not None and _live.spark is spark:
+            stop_session()
+
+
+def _is_active(live: _Live) -> bool:
+    from delta_pipelines.delta.jvm.driver_jvm import spark_is_active
+
+    return live.pid == os.getpid() and spark_is_active(live.spark)
+
+
+def _foreign_session() -> "SparkSession | None":
+    """The live session of this process that somebody else built."""
+    from pyspark.sql import SparkSession
+
+    from delta_pipelines.delta.jvm.driver_jvm import spark_is_active
+
+    if not spark_is_active() or (_live is not None and _is_active(_live)):
+        return None
+    if _live is not None and _live.pid != os.getpid():
+        raise SessionError(
+            "This process was forked from one with a live Spark session, which it cannot use: "
+            "start it by spawning."
+        )
+    return SparkSession.Builder().getOrCreate()
+
+
+def _adopted(
+    spark: "SparkSession",
+    location: str,
+    requested: Mapping[str, str],
+    catalog: PostgresCatalog | None,
+) -> "SparkSession":
+    """Take somebody else's session where it serves as ours would; its life stays theirs."""
+    complete = spark_config(location, extra=requested, catalog=catalog)
+    modifiable = _changeable(spark, requested)
+    fixed = requested.keys() - set(modifiable)
+    serves = (
+        catalog is None
+        and _delta_problem(spark) is None
+        and warehouse_location(spark.conf.get("spark.sql.warehouse.dir") or "") == location
+        and all(spark.conf.get(key, None) in (requested[key], complete[key]) for key in fixed)
+    )
+    if not serves:
+        raise SessionError(
+            "A Spark session that `get_session` did not build in this process is live, and Spark "
+            "would ignore our settings: hand that session over as it is, stop it first, "
+            "or use a process of its own."
+        )
+    for key in modifiable:
+        spark.conf.set(key, requested[key])
+    return spark
+
+
+def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    from delta_pipelines.delta.jvm.spark_errors import quieten_query_errors
+    from delta_pipelines.delta.startup.class_lookup_cache import remember_classes
+    from delta_pipelines.delta.startup.hadoop_config_origins import forget_origins
+    from delta_pipelines.delta.startup.parallel_start import started_jvm
+    from delta_pipelines.security.py4j_log_filter import hide_credentials
+
+    secret = {} if catalog is None else {"password": catalog.secret() or ""}
+    hide_credentials(Redaction.of(config).knowing(secret))
+    # The only way to tell PySpark's driver which Python its workers run; the setting
+    # `spark.pyspark.python` is read by `spark-submit` alone.
+    if config["spark.master"].startswith("local") or "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = config["spark.pyspark.python"]
+    builder = SparkSession.Builder()
+    for key, value in config.items():
+        builder = builder.config(key, value)
+    try:
+        opens_catalog = derby_database(config) is not None
+        with (
+            started_jvm(config, opens_catalog=opens_catalog) as wait,
+            _catalog_open(config, catalog),
+        ):
+            spark = builder.getOrCreate()
+            wait()
+            spark.catalog.databaseExists("default")
+        quieten_query_errors()
+        remember_classes(spark)
+        forget_origins(spark)
+    except CatalogServerError:
+        raise
+    except Exception as error:  # noqa: BLE001 - told as a SessionError
+        told = _start_error(error, config)
+        told.__cause__ = error
+        raise Redaction.of(config).error(told) from told.__cause__
+    return spark
+
+
+def _catalog_open(
+    config: Mapping[str, str], catalog: PostgresCatalog | None
+) -> AbstractContextManager[None]:
+    if catalog is None:
+        return nullcontext()
+    from delta_pipelines.delta.startup.metastore_schema import opened_metastore
+
+    return opened_metastore(config, catalog)
+
+
+def _start_error(error: Exception, config: Mapping[str, str]) -> SessionError:
+    text = f"{error} {getattr(error, '_stackTrace', '')}"
+    if "XSDB6" in text or "Another instance of Derby" in text:
+        return CatalogLockedError(
+            f"The catalog in {derby_database(config)} is open in another process that does not "
+            "use our lock: end that process (another Spark over the same folder) and try again."
+        )
+    if "spark.jars.packages" in config:
+        return SessionError(
+            f"Spark did not start: {_first_line(error)} It had to download "
+            f"{config['spark.jars.packages']}: look above for what failed, check the network, "
+            "or put the jars into `spark.jars`."
+        )
+    return SessionError(
+        f"Spark did not start: {_first_line(error)} Check the settings given as `config`."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return line if line.endswith(".") else f"{line}."

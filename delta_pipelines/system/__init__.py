@@ -1,0 +1,1 @@
+"""The operating system, files on disk and other servers; no Spark."""

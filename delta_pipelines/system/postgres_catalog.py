@@ -1,0 +1,228 @@
+"""PostgreSQL as the catalog's store, which several processes may use at once."""
+
+import os
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Union
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from delta_pipelines.errors import SessionError
+from delta_pipelines.system.jars import Jar
+
+DRIVER = "org.postgresql.Driver"
+DRIVER_JAR = Jar("org.postgresql", "postgresql", "42.7.4")
+DRIVER_EXCLUDES = ("org.checkerframework:checker-qual",)
+"""Annotations that the driver was compiled with and never loads."""
+PASSWORD_VARIABLES = ("DELTA_PIPELINES_CATALOG_PASSWORD", "PGPASSWORD")
+"""Environment variables in which the password is looked for, in this order."""
+CONNECT_SECONDS = 10
+"""How long a connection may take, in seconds."""
+
+_OPTION = "spark.hadoop.javax.jdo.option"
+_FORM = "postgresql://user@host:port/database"
+_OURS = frozenset({"user", "password", "connecttimeout", "passfile", "sslpassword"})
+
+
+class CatalogServerError(SessionError):
+    """The catalog's server cannot be used.
+
+    Args:
+        message: A full sentence: what happened and what to do.
+        transient: True when the same call can succeed later.
+    """
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        self.transient = transient
+        super().__init__(message)
+
+
+@dataclass(frozen=True)
+class PostgresCatalog:
+    """Where the catalog's PostgreSQL database is, and how to log in.
+
+    The database must exist and the user must be allowed to create tables in it; the catalog's
+    own tables are made by the first session.
+
+    Args:
+        host: Host name or address.
+        database: Name of the database; it holds one catalog.
+        user: Its owner.
+        password: Not part of any text that this package makes. When None, the environment
+            variable `DELTA_PIPELINES_CATALOG_PASSWORD`, else `PGPASSWORD`, else none is needed.
+        port: Port of the server.
+        options: Further settings of the JDBC driver, such as `{"sslmode": "verify-full"}`.
+
+    Example:
+        >>> PostgresCatalog("db.example.com", "metastore", "etl").url
+        'postgresql://etl@db.example.com:5432/metastore'
+    """
+
+    host: str
+    database: str
+    user: str
+    password: str | None = field(default=None, repr=False)
+    port: int = 5432
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of(cls, catalog: "Catalog") -> "PostgresCatalog":
+        """Take a catalog as it is, or read it from its address.
+
+        Args:
+            catalog: A value, or `postgresql://user[:password]@host[:port]/database[?options]`,
+                where special characters are written as in every URL (`%40` for `@`).
+
+        Raises:
+            SessionError: The text is no such address; the message repeats no part of it.
+
+        Example:
+            >>> PostgresCatalog.of("postgresql://etl@localhost/metastore?sslmode=disable").port
+            5432
+        """
+        if isinstance(catalog, PostgresCatalog):
+            return catalog
+        try:
+            parts = urlsplit(catalog)
+            port = parts.port or 5432
+        except ValueError:
+            raise SessionError(_malformed("its host or port cannot be read")) from None
+        database = unquote(parts.path.removeprefix("/"))
+        if parts.scheme not in ("postgresql", "postgres"):
+            raise SessionError(_malformed("it does not begin with postgresql://"))
+        for name, part in (("host", parts.hostname), ("user", parts.username)):
+            if not part:
+                raise SessionError(_malformed(f"it names no {name}"))
+        if not database or "/" in database or parts.fragment:
+            raise SessionError(_malformed("it names no database, or more than one"))
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        if bad := sorted(name for name in options if name.lower() in _OURS):
+            raise SessionError(_malformed(f"its option {bad[0]} has another place"))
+        return cls(
+            host=parts.hostname or "",
+            database=database,
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password) if parts.password is not None else None,
+            port=port,
+            options=options,
+        )
+
+    @property
+    def url(self) -> str:
+        """Its address, without the password; fit for logs."""
+        return f"postgresql://{self.user}@{self.server_host}:{self.port}/{self.database}"
+
+    @property
+    def jdbc_url(self) -> str:
+        """Its address for the JDBC driver, without user and password."""
+        options = urlencode({"connectTimeout": str(CONNECT_SECONDS), **self.options})
+        database = urlencode({"d": self.database}).removeprefix("d=").replace("+", "%20")
+        return f"jdbc:postgresql://{self.server_host}:{self.port}/{database}?{options}"
+
+    def secret(self, environment: Mapping[str, str] | None = None) -> str | None:
+        """The password: the one given, else the environment's, else None.
+
+        Args:
+            environment: Environment variables; this process's when None.
+        """
+        if self.password is not None:
+            return self.password
+        known = os.environ if environment is None else environment
+        found = (known.get(name) for name in PASSWORD_VARIABLES)
+        return next((password for password in found if password), None)
+
+    def with_secret(self) -> "PostgresCatalog":
+        """The same catalog with the password that `secret` finds."""
+        return replace(self, password=self.secret())
+
+    def settings(self) -> dict[str, str]:
+        """Spark's settings for this catalog; the password is not among them.
+
+        Settings of Spark stand in the command line of its JVM, where every user of the machine
+        reads them, so the password is handed over when the JVM runs.
+        """
+        return {
+            f"{_OPTION}.ConnectionURL": self.jdbc_url,
+            f"{_OPTION}.ConnectionDriverName": DRIVER,
+            f"{_OPTION}.ConnectionUserName": self.user,
+            # The schema is made by this package, which writes the version that this checks for.
+            "spark.hadoop.hive.metastore.schema.verification": "false",
+        }
+
+    @property
+    def server_host(self) -> str:
+        """The host as an address holds it: one of IPv6 stands in brackets."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+
+Catalog = Union[str, PostgresCatalog]  # noqa: UP007 - pydantic and Dagster read it on Python 3.10
+"""What `get_session(catalog=...)` takes: a PostgreSQL address or a `PostgresCatalog`."""
+
+
+def check_reachable(catalog: PostgresCatalog) -> None:
+    """Open and close a connection, so that a server that is not there is told before Spark starts.
+
+    Args:
+        catalog: The catalog.
+
+    Raises:
+        CatalogServerError: Nobody answers at its host and port; transient.
+    """
+    try:
+        socket.create_connection((catalog.host, catalog.port), CONNECT_SECONDS).close()
+    except OSError as error:
+        why = error.strerror or str(error) or type(error).__name__
+        raise CatalogServerError(
+            connection_problem(catalog, "08001", why), transient=True
+        ) from None
+
+
+def connection_problem(catalog: PostgresCatalog, state: str | None, message: str) -> str:
+    """Say in one sentence why the catalog's server let nobody in, and what to do.
+
+    Args:
+        catalog: The catalog.
+        state: The SQLSTATE that the driver reported, None when it reported none.
+        message: What the driver said.
+
+    Example:
+        >>> catalog = PostgresCatalog("localhost", "metastore", "etl")
+        >>> connection_problem(catalog, "3D000", "").partition(":")[0]
+        'The catalog server localhost'
+    """
+    server = f"{catalog.server_host}:{catalog.port}"
+    said = _without_secret(catalog, message).strip().rstrip(".")
+    if state in ("28P01", "28000", "08004"):
+        missing = "" if catalog.secret() else " (none was given)"
+        return (
+            f"The catalog server {server} refuses the user {catalog.user}: check the name and the "
+            f"password{missing}; the password is read from the catalog's address or from "
+            f"{PASSWORD_VARIABLES[0]} ({said})."
+        )
+    if state == "3D000":
+        return (
+            f"The catalog server {server} has no database {catalog.database}: create it "
+            f"(`createdb --owner {catalog.user} {catalog.database}`) or correct the name."
+        )
+    if state is not None and state.startswith("08"):
+        return (
+            f"The catalog server {server} cannot be reached ({said}): start it, or correct host "
+            "and port; check the network and the server's listen_addresses."
+        )
+    if state == "42501":
+        return (
+            f"The user {catalog.user} may not create tables in the catalog's database "
+            f"{catalog.database}: make it the owner, or grant CREATE on its schema ({said})."
+        )
+    return f"The catalog in {catalog.url} cannot be opened: {said}."
+
+
+def _malformed(why: str) -> str:
+    return f"The catalog's address is not of the form {_FORM}: {why}."
+
+
+def _without_secret(catalog: PostgresCatalog, text: str) -> str:
+    secret = catalog.secret()
+    line = re.split(r"[\r\n]", text.strip(), maxsplit=1)[0]
+    return line.replace(secret, "***") if secret else line

@@ -1,0 +1,1 @@
+"""One update of a pipeline: versions, leases, progress."""

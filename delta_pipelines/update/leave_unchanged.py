@@ -1,0 +1,144 @@
+"""Leaves a dataset alone when a refresh would change nothing: no commit, no Spark job."""
+
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.jvm.sessions import active
+from delta_pipelines.delta.jvm.spark_errors import explained
+from delta_pipelines.delta.log.data_versions import last_data_version
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.graph.graph import Table
+from delta_pipelines.model.merge_result import merge_metrics
+from delta_pipelines.model.outcome import Outcome
+from delta_pipelines.model.results import TableFacts
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.decision import TableDecision
+from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.planning.skipping.dependency_trace import last_write
+from delta_pipelines.planning.skipping.skip_decision import DECIDED, Verdict, judge, judge_overtaken
+from delta_pipelines.update.context import UpdateContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def leave_as_planned(
+    spark: "SparkSession", planned: DatasetPlan, context: UpdateContext
+) -> Outcome | None:
+    """Leave a table alone because the plan found nothing to do, and this run changed no input.
+
+    A plan that the run made itself counts as it is: what others did since comes after this run. One
+    that was handed in may be old, and is held against the table once more. No lease is needed, for
+    nothing is written.
+
+    Args:
+        spark: The session.
+        planned: The table's plan.
+        context: The update.
+
+    Returns:
+        None when it has to be looked at again.
+    """
+    before = planned.base
+    if planned.action != "none" or context.force or before is None:
+        return None
+    if not context.reads_as_planned(planned.identifier):
+        return None
+    if planned.streams and not context.just_planned:
+        # What a plan of an hour ago found in files says nothing about them now.
+        return None
+    if not context.just_planned:
+        now = load_table(spark, planned.identifier)
+        if now is None or now.log_end != before.log_end:
+            return None
+    if not before.registered:
+        return None
+    # A plan that was made anew, after waiting for another run, is news to those that read it.
+    context.versions.wrote(before)
+    return _unchanged(spark, planned.kind, before, planned.reason)
+
+
+def leave_unchanged(
+    session: "SparkSession",
+    table: Table,
+    base: TableState | None,
+    decision: TableDecision,
+    context: UpdateContext,
+    *,
+    is_full_refresh: bool,
+) -> Outcome | None:
+    """Leave a table alone when its last refresh read the very same; else note why it is refreshed.
+
+    Args:
+        session: The dataset's own session.
+        table: The table.
+        base: The table as the transaction found it.
+        decision: Create, wipe or alter.
+        context: The update, in which the query was analysed.
+        is_full_refresh: True when its rows are to be wiped first.
+
+    Returns:
+        None when the table is to be refreshed.
+    """
+    if base is None or table.kind not in DECIDED:
+        return None
+    planned = context.planned(table.identifier)
+    flow = context.plan.graph.flow(table.identifier)
+    if is_full_refresh or table.identifier in context.plan.blocked:
+        if planned.action == "none":
+            context.refreshes(table.identifier, "a full refresh was asked for")
+        return None
+    now = context.dependencies(flow)
+    if now is None:
+        verdict = Verdict(False, "this session cannot tell what its rows depend on")
+    else:
+        verdict = judge(
+            last_write(session, base, context.plan.pipeline),
+            now,
+            changes=(planned.changes or ("its layout",)) if decision.alter else (),
+            force=context.force,
+        )
+    if not verdict.unchanged:
+        context.refreshes(table.identifier, verdict.reason)
+        return None
+    context.versions.wrote(base)
+    return _unchanged(session, table.kind, base, verdict.reason)
+
+
+def leave_to_later(
+    spark: "SparkSession", planned: DatasetPlan, context: UpdateContext
+) -> Outcome | None:
+    """Leave a table to the run that overtook this one and read later versions of its inputs.
+
+    Args:
+        spark: The session.
+        planned: The table's plan, made before that other run.
+        context: The update; it holds the table's lease.
+
+    Returns:
+        None when it is to be planned anew and refreshed.
+
+    Raises:
+        PipelineError: Its query can no longer be analysed over the versions that this run reads.
+    """
+    dataset = context.plan.graph[planned.identifier]
+    if not isinstance(dataset, Table) or dataset.kind not in DECIDED or planned.streams:
+        return None
+    base = load_table(spark, planned.identifier)
+    if context.force or planned.action == "full_refresh" or base is None or not base.registered:
+        return None
+    flow = context.plan.graph.flow(planned.identifier)
+    session = context.session(spark, flow)
+    with active(session), explained(planned.name):
+        context.rows(session, flow, as_planned=False)
+        now = context.dependencies(flow)
+        verdict = judge_overtaken(last_write(session, base, context.plan.pipeline), now)
+        if verdict is None:
+            return None
+        context.versions.wrote(base)
+        return _unchanged(session, dataset.kind, base, verdict.reason)
+
+
+def _unchanged(spark: "SparkSession", kind: str, state: TableState, reason: str) -> Outcome:
+    facts = TableFacts.of(state, last_data_version(spark, state))
+    metrics = merge_metrics() if kind == "upsert" else {}
+    return Outcome("unchanged", "none", reason, facts, version=state.version, metrics=metrics)

@@ -1,0 +1,1 @@
+"""Which code of the author's a query depends on, as a hash."""

@@ -1,0 +1,44 @@
+"""A hash of what a dataset's declaration says about its rows, schema and layout."""
+
+import hashlib
+import json
+from dataclasses import astuple
+
+from delta_pipelines.model.declarations import Batch, Declaration, Input
+from delta_pipelines.security.redaction import is_sensitive
+
+
+def definition_hash(declaration: Declaration) -> str:
+    """Hash what a declaration says that decides rows, schema or layout.
+
+    The body of a dataset's function is left out: what it asks for stands in the plan that Spark
+    makes of it each time. So are owners, tags, groups, the drift policy and `deterministic`: they
+    decide no rows in the table.
+
+    Args:
+        declaration: The dataset.
+
+    Returns:
+        16 hexadecimal digits.
+    """
+    upsert = declaration.upsert
+    parts = {
+        "kind": declaration.kind,
+        "query": declaration.query.sql if declaration.query else None,
+        "inputs": {key: _input_text(bound) for key, bound in declaration.inputs.items()},
+        "layout": [declaration.partition_cols, declaration.cluster_by],
+        "properties": dict(declaration.table_properties),
+        "comment": declaration.comment,
+        # A rotated password is no new definition, and its hash would stand in every commit.
+        "spark_conf": {k: v for k, v in declaration.spark_conf.items() if not is_sensitive(k)},
+        "expectations": [astuple(expectation) for expectation in declaration.expectations],
+        "upsert": [upsert.keys, upsert.sequence_by, upsert.deletes_when] if upsert else None,
+    }
+    text = json.dumps(parts, sort_keys=True, default=list)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _input_text(bound: str | Input) -> str:
+    if isinstance(bound, str):
+        return bound
+    return bound.name if isinstance(bound, Batch) else repr(bound)

@@ -1,0 +1,359 @@
+"""Sessions with a real Spark: one per process, one process per catalog, nothing left around."""
+
+import logging
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException, ArithmeticException
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col, lit, udf
+
+from delta_pipelines.errors import SessionError
+from delta_pipelines.session import check_session, get_session
+from delta_pipelines_tests.support.spark_programs import Run, running_programs
+
+
+@pytest.fixture
+def run(tmp_path: Path, process_settings: dict[str, str]) -> Iterator[Run]:
+    with running_programs(tmp_path, process_settings) as start:
+        yield start
+
+
+def test_a_udf_runs_on_the_drivers_python(spark: SparkSession) -> None:
+    interpreter = udf(lambda _: sys.executable)
+    assert spark.range(1).select(interpreter("id")).first() == (sys.executable,)
+
+
+def test_an_error_of_a_query_is_raised_and_not_printed_too(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PySpark's loggers would print it as JSON, with whatever secret stands in the query."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        caplog.set_level(logging.getLogger(name).level, logger=name)  # puts the handler there
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        spark.sql("SELECT nobody_has_this")
+    with pytest.raises(ArithmeticException):
+        spark.range(1).select(col("id") / lit(0)).collect()
+    assert [record.name for record in caplog.records if "QueryContext" in record.name] == []
+
+
+def test_tables_are_delta_and_stand_in_the_warehouse(
+    spark: SparkSession, schema: str, warehouse: Path
+) -> None:
+    spark.sql(f"CREATE TABLE {schema}.t USING delta AS SELECT 1 AS a")
+    assert (warehouse / f"{schema}.db" / "t" / "_delta_log").is_dir()
+    assert spark.table(f"{schema}.t").first() == (1,)
+
+
+def test_the_suites_session_is_set_up_for_delta(spark: SparkSession) -> None:
+    check_session(spark)
+    check_session(spark.newSession())
+
+
+def test_a_second_call_returns_the_live_session(
+    spark: SparkSession, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert get_session(warehouse) is spark
+    monkeypatch.chdir(warehouse.parent)
+    assert get_session(f"./{warehouse.name}", lock_timeout=0) is spark
+
+
+def test_another_warehouse_is_refused_while_a_session_is_live(
+    spark: SparkSession, warehouse: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(SessionError, match=r"is live in this process.*spark\.stop\(\)") as caught:
+        get_session(tmp_path)
+    assert str(warehouse) in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_setting_that_spark_reads_at_its_start_cannot_be_changed_later(
+    spark: SparkSession, warehouse: Path, spark_settings: dict[str, str]
+) -> None:
+    with pytest.raises(SessionError, match=r"other values of spark\.sql\.extensions, which"):
+        get_session(warehouse, config={"spark.sql.extensions": "com.acme.Own"})
+    assert get_session(warehouse, config=spark_settings) is spark
+
+
+def test_a_setting_of_queries_can_be_changed_later(spark: SparkSession, warehouse: Path) -> None:
+    key = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(key)
+    try:
+        assert before is not None
+        for asked in ("5", "6", before):  # the last as at the session's start
+            get_session(warehouse, config={key: asked})
+            assert spark.conf.get(key) == asked
+        spark.conf.set(key, "7")
+        get_session(warehouse)
+        assert spark.conf.get(key) == "7"  # nobody asked for another value
+    finally:
+        spark.conf.set(key, str(before))
+
+
+def test_one_process_has_one_warehouse_after_another_and_leaves_nothing_around(
+    run: Run, tmp_path: Path
+) -> None:
+    program = run("""
+spark = session("my tables")
+spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+spark.sql("CREATE VIEW v AS SELECT a + 1 AS b FROM t")
+say(spark.table("v").collect(), sorted(os.listdir(".")), sorted(os.listdir("my tables")))
+spark.stop()
+say(os.path.exists("my tables/_metastore/derby.holder.json"))
+stopped, spark = spark, session("other")
+stopped.stop()  # a second time, which must not end the new session
+say([t.name for t in spark.catalog.listTables()], sorted(os.listdir(".")))
+""")
+    assert program.says() == [[[2]], ["my tables"], ["_metastore", "t"]]
+    assert program.says() == [False]
+    assert program.says() == [[], ["my tables", "other"]]
+    program.end()
+    log_lines = program.errors.read_text().splitlines()
+    assert [line for line in log_lines if re.search(r" (WARN|ERROR) ", line)] == []
+
+
+def test_a_catalog_goes_from_process_to_process(run: Run, tmp_path: Path) -> None:
+    holder = run("""
+spark = session("../warehouse")
+spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+say(os.getpid())
+told()
+""")
+    [pid] = holder.says()
+
+    impatient = run('say(refused(session, "../warehouse", lock_timeout=1))')
+    [message] = impatient.says()
+    assert str(message).startswith("CatalogLockedError: The catalog in ")
+    assert f"in use by process {pid} (python)" in str(message)
+    assert "Waiting for the catalog" in impatient.errors.read_text()
+
+    waiting = run(
+        """
+import logging
+class Announce(logging.Handler):
+    def emit(self, record):
+        say(record.getMessage())
+logging.getLogger("delta_pipelines").addHandler(Announce())
+spark = session("../warehouse", lock_timeout=120)
+say("got it", spark.table("t").collect())
+told()
+spark.stop()
+say("stopped")
+told()
+""",
+        "waiting",
+    )
+    assert f"in use by process {pid}" in str(waiting.says())
+    holder.process.send_signal(signal.SIGKILL)
+    said = waiting.says()
+    while "Waiting for the catalog" in str(said):  # for the killed holder's JVM
+        said = waiting.says()
+    assert said == ["got it", [[1]]]
+
+    waiting.tell()
+    assert waiting.says() == ["stopped"]
+    last = run('say(session("../warehouse", lock_timeout=0).table("t").collect())', "last")
+    assert last.says() == [[[1]]]
+    last.end()
+    waiting.tell()
+    waiting.end()
+
+
+def test_a_copied_warehouse_takes_its_catalog_along_and_leaves_the_original_alone(run: Run) -> None:
+    program = run("""
+import pathlib
+import shutil
+import delta_pipelines as dp
+
+shop = dp.Pipeline("shop", schema="sales")
+shop.source("landing")
+@shop.streaming_table
+def sold(landing):
+    return landing
+shop.materialized_view("total", "SELECT sum(n) AS n FROM sold")
+shop.view("shown", "SELECT n FROM total")
+
+def rows():
+    told = [sorted(r.n for r in spark.table(f"sales.{name}").collect()) for name in NAMES]
+    return [*told, [c.version for c in spark.sql("DESCRIBE HISTORY sales.sold").collect()]]
+
+NAMES = ("landing", "sold", "total", "shown")
+
+def files():
+    return {str(path): path.stat().st_mtime_ns for path in pathlib.Path(first).rglob("*.parquet")}
+
+first = "the first ü 50%"
+spark = session(first)
+spark.sql("CREATE SCHEMA sales")
+spark.sql("CREATE TABLE sales.landing (n INT) USING delta")
+spark.sql("INSERT INTO sales.landing VALUES (1)")
+spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS n")
+shop.run(spark)
+made = rows()
+spark.stop()
+shutil.copytree(first, "copy")
+before = files()
+
+spark = session("copy")
+unchanged = [r.status for r in shop.run(spark).results.values()]
+spark.sql("INSERT INTO sales.landing VALUES (2)")
+spark.sql("INSERT INTO t VALUES (2)")
+spark.sql("CREATE TABLE sales.new USING delta AS SELECT 1 AS n")
+shop.run(spark)
+say(made, unchanged, rows(), files() == before != {})
+""")
+    made, unchanged, copied, original_is_untouched = program.says()
+    assert made == [[1], [1], [1], [1], made[4]]
+    assert set(unchanged) == {"unchanged"}
+    assert copied == [[1, 2], [1, 2], [3], [3], [made[4][0] + 1, *made[4]]]
+    assert original_is_untouched is True
+    program.end()
+    assert program.errors.read_text().count("the catalog now names its tables here") == 1
+
+
+def test_a_spark_that_has_the_catalog_without_our_lock_is_named(run: Run) -> None:
+    stranger = run("""
+from pyspark.sql import SparkSession
+os.makedirs("../warehouse/_metastore")
+builder = SparkSession.builder
+for key, value in spark_config("../warehouse", extra=settings).items():
+    builder = builder.config(key, value)
+builder.getOrCreate().sql("SHOW TABLES").collect()
+from pyspark import SparkContext
+say(SparkContext._gateway.proc.pid)
+told()
+""")
+    [jvm] = stranger.says()
+    ours = run(
+        """
+from delta_pipelines.session.session import _start
+say(refused(session, "../warehouse", lock_timeout=0.5))
+config = spark_config("../warehouse", extra=settings)
+say(refused(_start, config, None))  # as when the stranger comes between our look and Derby's
+""",
+        "ours",
+    )
+    [looked] = ours.says()
+    assert f"process {jvm}, which has the database open without our lock" in str(looked)
+    [started] = ours.says()
+    assert str(started).startswith("CatalogLockedError: The catalog in ")
+    assert "end that process" in str(started)
+    assert "\n" not in str(started)
+
+
+def test_a_session_that_someone_else_built_is_checked_and_never_replaced(run: Run) -> None:
+    program = run("""
+from pyspark.sql import SparkSession
+plain = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+say(refused(check_session, plain), refused(session, "tables"))
+say(plain.range(3).count(), os.path.exists("tables"))
+plain.stop()
+settings["spark.sql.catalogImplementation"] = "in-memory"
+spark = session("tables")
+check_session(spark)
+spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+say(spark.table("t").collect(), sorted(os.listdir(".")), sorted(os.listdir("tables")))
+from delta_pipelines.delta.log.snapshots import catalog_entries
+from delta_pipelines.model.identifiers import Identifier
+named = [Identifier(None, "default", name) for name in ("t", "nothing")]
+say([entry.table is not None for entry in catalog_entries(spark, named).values()])
+""")
+    lacking, replaced = map(str, program.says())
+    assert "`io.delta.sql.DeltaSparkSessionExtension` to `spark.sql.extensions`" in lacking
+    assert "set `spark.sql.catalog.spark_catalog`" in lacking
+    assert "`get_session` did not build in this process is live" in replaced
+    assert program.says() == [3, False]
+    assert program.says() == [[[1]], ["tables"], ["t"]]
+    assert program.says() == [[True, False]]
+    program.end()
+
+
+def test_a_session_that_someone_else_built_serves_where_ours_would_be_the_same(run: Run) -> None:
+    program = run("""
+from pyspark.sql import SparkSession
+builder = SparkSession.builder
+for key, value in spark_config("tables", extra=settings).items():
+    builder = builder.config(key, value)
+theirs = builder.getOrCreate()
+say(refused(session, "elsewhere"))
+settings["spark.sql.shuffle.partitions"] = "3"
+ours = session("tables")
+say(ours.sparkContext is theirs.sparkContext, theirs.conf.get("spark.sql.shuffle.partitions"))
+settings["spark.driver.memory"] = "7g"
+say(refused(session, "tables"))
+ours.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+theirs.stop()
+""")
+    [elsewhere] = map(str, program.says())
+    assert "`get_session` did not build in this process is live" in elsewhere
+    assert program.says() == [True, "3"]
+    [fixed] = map(str, program.says())
+    assert "did not build" in fixed
+    program.end()
+
+
+def test_what_a_start_does_beside_is_done_and_the_catalog_is_as_spark_makes_it(run: Run) -> None:
+    program = run("""
+import logging
+logging.basicConfig(level=logging.INFO)
+logging.getLogger("delta_pipelines.delta.startup.parallel_start").setLevel(logging.DEBUG)
+settings["hive.metastore.warehouse.dir"] = os.path.realpath("elsewhere")  # Spark takes its own
+spark = session("my tables")
+say("delta_pipelines.execution" in sys.modules)
+default = spark.catalog.getDatabase("default")
+say(default.locationUri == "file:" + os.path.realpath("my tables").replace(" ", "%20"))
+""")
+    assert program.says() == [True]
+    assert program.says() == [True]
+    program.end()
+    assert "Not done early" not in program.errors.read_text()
+
+
+@pytest.mark.parametrize("uris", [False, True])
+def test_a_catalog_that_is_not_sparks_own_is_not_opened_early(run: Run, uris: bool) -> None:
+    key = "spark.hadoop.hive.metastore.uris" if uris else "spark.sql.hive.metastore.jars"
+    value = "thrift://127.0.0.1:1" if uris else "/no/such/jars/*"  # would be a second Derby
+    program = run(f"""
+import logging
+logging.basicConfig(level=logging.INFO)
+logging.getLogger("delta_pipelines.delta.startup.parallel_start").setLevel(logging.DEBUG)
+settings[{key!r}] = {value!r}
+settings["spark.hadoop.hive.metastore.connect.retries"] = "1"
+settings["spark.hadoop.hive.metastore.client.connect.retry.delay"] = "1s"
+say(refused(session, "tables"))
+""")
+    [message] = program.says()
+    assert str(message).startswith("SessionError: Spark did not start: ")
+    program.end()
+    assert "Not done early" not in program.errors.read_text()
+
+
+def test_code_of_the_first_compiler_alone_has_as_much_room_as_that_of_both(run: Run) -> None:
+    program = run("""
+assert "-XX:TieredStopAtLevel=1" in settings["spark.driver.extraJavaOptions"]
+spark = session("tables")
+beans = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+say(sum(bean.getUsage().getMax() for bean in beans if "ode" in bean.getName()) >> 20)
+""")
+    assert program.says() == [240]
+    program.end()
+
+
+def test_a_start_that_fails_says_so_and_frees_the_catalog(run: Run) -> None:
+    program = run("""
+own = settings["spark.driver.extraJavaOptions"]
+settings["spark.driver.extraJavaOptions"] = "-Xmx64m"
+say(refused(session, "tables"))
+settings["spark.driver.extraJavaOptions"] = own
+say(session("tables", lock_timeout=0).range(2).count())
+""")
+    [message] = program.says()
+    assert str(message).startswith("SessionError: Spark did not start: ")
+    assert "`config`" in str(message)
+    assert program.says() == [2]
+    program.end()

@@ -1,0 +1,392 @@
+"""A walk through everything that happens to a pipeline, held against the oracle at each run.
+
+Hypothesis chooses the actions (`Walk`), and makes a walk that fails shorter: each action can be
+done in any state.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+from pyspark.sql import DataFrame, SparkSession
+
+import delta_pipelines as dp
+from delta_pipelines.delta.log.loading import load_table
+from delta_pipelines.model.checkpoints import checkpoints_of
+from delta_pipelines.model.run_steps import Step
+from delta_pipelines.planning.skipping import dependency_trace
+from delta_pipelines_tests.support.engine_operations import Values
+from delta_pipelines_tests.support.expected_tables import (
+    DATASETS,
+    FED,
+    GONE,
+    STREAMS,
+    Columns,
+    Row,
+    World,
+)
+from delta_pipelines_tests.support.kill_matrix import Cell, Moment, stopping
+from delta_pipelines_tests.support.pipelines import (
+    Injected,
+    Seen,
+    raising,
+    run,
+    scratch,
+    seen_state,
+)
+
+RESET = "pipelines.reset.allowed"
+BASE: dict[str, Columns] = {
+    "facts": (("id", "int"), ("n", "int")),
+    "people": (("a", "int"), ("b", "string"), ("n", "int"), ("v", "string")),
+    "landing": (("id", "int"), ("n", "int"), ("v", "string")),
+}
+Action = tuple[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: what is selected, asked for, and where it fails.
+
+    Args:
+        names: The datasets.
+        full: Those to refresh fully.
+        reset: Streams to read from the beginning.
+        failing: Dataset -> the number of the step that fails, and whether after it.
+    """
+
+    names: tuple[str, ...]
+    full: tuple[str, ...] = ()
+    reset: tuple[str, ...] = ()
+    failing: tuple[tuple[str, int, Moment], ...] = ()
+
+
+def weight(action: Action) -> int:
+    """A run counts once for every dataset that it refreshes."""
+    return len(action[1].names) if action[0] == "run" else 1
+
+
+def _rarely(one_in: int) -> st.SearchStrategy[bool]:
+    return st.sampled_from([False] * (one_in - 1) + [True])
+
+
+@st.composite
+def _rows(draw: st.DrawFn) -> list[tuple[int, str, int | None, str]]:
+    """Rows over few keys; no two of one key tie with other values."""
+    ids, letters = st.integers(0, 3), st.sampled_from("xy")
+    numbers = st.none() | st.integers(0, 5)
+    values = st.sampled_from(["p", "q", "r", GONE])
+    row = st.tuples(ids, letters, numbers, values)
+    return draw(st.lists(row, min_size=1, max_size=5, unique_by=lambda row: row[:3]))
+
+
+@st.composite
+def _runs(draw: st.DrawFn) -> Run:
+    chosen = draw(st.sets(st.sampled_from(DATASETS), min_size=1))
+    names = tuple(name for name in DATASETS if name in chosen)
+    failures = st.tuples(st.integers(0, 11), st.sampled_from(["before", "after"]))
+    full = tuple(name for name in names if draw(_rarely(5)))
+    reset = tuple(name for name in names if name in STREAMS and draw(_rarely(8)))
+    failing = [(name, *draw(failures)) for name in names if draw(_rarely(3))]
+    return Run(names, full, reset, tuple(failing))
+
+
+def _changes() -> st.SearchStrategy[Action]:
+    """What happens between runs; what stands here more than once happens more often."""
+
+    def change(rule: str, given: st.SearchStrategy[Any]) -> st.SearchStrategy[Action]:
+        return st.tuples(st.just(rule), given)
+
+    rows = change("rows", st.tuples(st.sampled_from(FED), _rows()))
+    landed = st.tuples(st.integers(0, 4), st.sampled_from(["p", "q", GONE]))
+    land = change("land", st.lists(landed, min_size=1, max_size=3))
+    comment = change("comment", st.sampled_from(DATASETS))
+    reset = change("reset", st.sampled_from(DATASETS))
+    column = change("column", st.sampled_from((*FED, "landing")))
+    widen = change("widen", st.sampled_from(FED))
+    stranger = change("stranger", st.sampled_from(("facts", "people", *STREAMS)))
+    restart = change("restart", st.none())
+    often = [rows] * 9 + [land] * 6 + [comment] * 2 + [reset] * 2 + [stranger] * 2 + [restart] * 2
+    return st.sampled_from([*often, column, widen]).flatmap(lambda chosen: chosen)
+
+
+class Walk(RuleBasedStateMachine):
+    """The rule by which Hypothesis walks; each example has a pipeline and a schema of its own.
+
+    Args:
+        spark: The suite's session.
+        schema: Makes the name of an empty schema.
+        counted: Gets what every example did.
+    """
+
+    def __init__(
+        self, spark: SparkSession, schema: Callable[[], str], counted: Counter[str]
+    ) -> None:
+        super().__init__()
+        self.walker = Walker(spark, schema(), counted=counted)
+        self.broken = False
+
+    @rule(changes=st.lists(_changes(), max_size=6), asked=_runs())
+    def runs(self, changes: list[Action], asked: Run) -> None:
+        """Some things change, then there is a run.
+
+        One rule for all: of several Hypothesis leaves some out in a walk, and one without runs
+        shows nothing.
+        """
+        for change in changes:
+            self._do(change)
+        self._do(("run", asked))
+
+    def teardown(self) -> None:
+        """A walk ends with a look at all tables, selected by the last run or not."""
+        if not self.broken:
+            self.walker.check_all()
+
+    def _do(self, action: Action) -> None:
+        self.broken = True
+        self.walker.do(action)
+        self.broken = False
+
+
+@dataclass
+class Walker:
+    """Does actions to a real pipeline and to the oracle.
+
+    Args:
+        spark: The suite's session.
+        schema: An empty schema.
+    """
+
+    spark: SparkSession
+    schema: str
+    world: World = field(default_factory=World)
+    looks: dict[str, Seen | None] = field(default_factory=lambda: dict.fromkeys(DATASETS))
+    counted: Counter[str] = field(default_factory=Counter)
+    numbers: int = 0
+
+    def __post_init__(self) -> None:
+        self.world.landing.columns = BASE["landing"]
+        for name in FED:
+            self.world.declared[name].columns = BASE[name]
+            self._rows((name, [(1, "x", 1, "p")]))
+        self._land([(1, "p")])
+
+    def do(self, action: Action) -> None:
+        """One action; everything that it should have done is checked."""
+        rule, given = action
+        rules: dict[str, Callable[[Any], None]] = {
+            "run": self._run,
+            "rows": self._rows,
+            "land": self._land,
+            "column": self._column,
+            "widen": self._widen,
+            "comment": self._comment,
+            "reset": self._reset_allowed,
+            "stranger": self._stranger,
+            "restart": self._restart,
+        }
+        self.counted[rule] += weight(action)
+        self.counted["steps"] += weight(action)
+        rules[rule](given)
+
+    def _rows(self, given: Any) -> None:
+        name, rows = given
+        declared = self.world.declared[name]
+        self.numbers += 1
+        more = {c: f"{c}-{self.numbers}" for c, _ in declared.columns[len(BASE[name]) :]}
+        if name == "facts":
+            declared.rows = tuple({"id": a, "n": n, **more} for a, b, n, v in rows)
+        else:
+            declared.rows = tuple({"a": a, "b": b, "n": n, "v": v, **more} for a, b, n, v in rows)
+
+    def _land(self, given: Any) -> None:
+        landing, rows = self.world.landing, []
+        for identity, value in given:
+            self.numbers += 1
+            row: Row = {"id": identity, "n": self.numbers, "v": value}
+            row |= {c: f"{c}-{self.numbers}" for c, _ in landing.columns[3:]}
+            rows.append(row)
+        landing.rows = (*landing.rows, *rows)
+        frame = values(landing.columns, rows).frame(self.spark).coalesce(1)
+        writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
+        writer.saveAsTable(f"{self.schema}.landing")
+
+    def _column(self, name: str) -> None:
+        declared = self.world.landing if name == "landing" else self.world.declared[name]
+        declared.columns = (*declared.columns, (f"c{len(declared.columns)}", "string"))
+        if name == "landing":
+            self._land([(4, "p")])
+
+    def _widen(self, name: str) -> None:
+        declared = self.world.declared[name]
+        declared.columns = tuple((n, "bigint" if n == "n" else t) for n, t in declared.columns)
+
+    def _comment(self, name: str) -> None:
+        self.numbers += 1
+        self.world.declared[name].comment = f"n{self.numbers}"
+
+    def _reset_allowed(self, name: str) -> None:
+        declared = self.world.declared[name]
+        declared.allowed = "false" if declared.allowed == "true" else "true"
+
+    def _stranger(self, name: str) -> None:
+        held = self.world.held[name]
+        if held is None:
+            return
+        self.numbers += 1
+        row: Row = dict.fromkeys(column for column, _ in held.columns)
+        row[held.columns[0][0]] = 1000 + self.numbers
+        if name == "people":
+            row["b"] = "z"
+        values(held.columns, [row]).frame(self.spark).write.insertInto(f"{self.schema}.{name}")
+        self.world.held[name] = replace(held, rows=(*held.rows, row))
+        self.looks[name] = self._look(name)
+
+    def _restart(self, given: None) -> None:
+        """What a new process does not know any more."""
+        self.spark = self.spark.newSession()
+        self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        dependency_trace._found_in_place.clear()
+
+    def _run(self, asked: Run) -> None:
+        stops = {
+            f"{self.schema}.{name}": (
+                Cell(index, Step.COMMIT, moment),
+                raising(Injected(f"{name} at {index}")),
+            )
+            for name, index, moment in asked.failing
+        }
+        with stopping(stops):
+            result = run(
+                self._declare(),
+                self.spark,
+                refresh=asked.names,
+                full_refresh=asked.full,
+                reset_checkpoints=asked.reset,
+            )
+        bad: set[str] = set()
+        for name in asked.names:
+            ended = result.results[name]
+            told = f"{name}: {ended.status}, {ended.reason}"
+            before, now = self.looks[name], self._look(name)
+            self.looks[name] = now
+            if name == "names" and ("people" in bad or self.world.held["people"] is None):
+                assert ended.status in ("skipped", "failed"), told
+                assert now == before, told
+                continue
+            outcomes = self.world.outcomes(name, full=name in asked.full, reset=name in asked.reset)
+            if ended.status == "failed":
+                bad.add(name)
+                assert isinstance(ended.error, dp.PipelineError), told
+                assert " at " in str(ended.error), told
+                reached = self._reached(name, outcomes, before, now, told)
+                self.world.held[name] = self.world.failed(name, reached)
+                self.counted["failed"] += 1
+                continue
+            final, first = outcomes[-1], outcomes[0]
+            assert now is not None, told
+            assert final is not None, told
+            assert content(now) == final.content(), f"{told}: {content(now)}, not {final.content()}"
+            same = before is not None and before.version == now.version
+            assert same == (ended.status == "unchanged"), told
+            if name in KEPT and not same and first is not None and not final.fresh:
+                changed = first.content() != final.content() or name in asked.full
+                # Every micro-batch is a commit that tells its number.
+                changed = changed or first.least != final.position
+                assert changed, f"{told}: a commit that changed nothing"
+            self.world.held[name] = final
+            self.counted[ended.status] += 1
+
+    def _reached(
+        self, name: str, outcomes: Sequence[Any], before: Seen | None, now: Seen | None, told: str
+    ) -> Any:
+        """The last of the states that a failed refresh may have ended in; there has to be one."""
+        shown = content(now) if now else None
+        fresh = ids(before) != ids(now)
+
+        def is_reached(outcome: Any) -> bool:
+            if (outcome.content() if outcome else None) != shown:
+                return False
+            if outcome is None or name not in STREAMS:
+                return True
+            return not fresh if outcome is outcomes[0] else bool(outcome.fresh == fresh)
+
+        reached = [outcome for outcome in outcomes if is_reached(outcome)]
+        states = [outcome.content() if outcome else None for outcome in outcomes]
+        assert reached, f"{told}: {shown} (fresh: {fresh}) is none of {states}"
+        last = reached[-1]
+        return last and replace(last, least=min(one.least for one in reached if one))
+
+    def _look(self, name: str) -> Seen | None:
+        """As a user sees it, or as the next run will find a table that is not registered yet."""
+        state = load_table(self.spark, dp.Identifier(None, self.schema, name))
+        last = self.looks[name]
+        if state and last and (state.table_id, state.version) == (last.table_id, last.version):
+            return last  # a version of a Delta table never changes
+        return seen_state(self.spark, state) if state else None
+
+    def check_all(self) -> None:
+        """Every table, selected or not, is as it should be."""
+        for name, held in self.world.held.items():
+            now = self._look(name)
+            assert now == self.looks[name], f"{name} changed by itself"
+            assert (content(now) if now else None) == (held.content() if held else None), name
+
+    def _declare(self) -> dp.Pipeline:
+        pipeline, declared = scratch(self.schema), self.world.declared
+        pipeline.source(f"{self.schema}.landing")
+
+        def options(name: str) -> dict[str, Any]:
+            about = declared[name]
+            return {"comment": about.comment, "table_properties": {RESET: about.allowed}}
+
+        facts = values(declared["facts"].columns, declared["facts"].rows)
+        people = values(declared["people"].columns, declared["people"].rows)
+        upserts = {"sequence_by": "n", "deletes_when": f"v = '{GONE}'"}
+
+        @pipeline.materialized_view("facts", **options("facts"))
+        def of_facts(spark: SparkSession) -> DataFrame:
+            return facts.frame(spark)
+
+        @pipeline.upsert("people", keys=["a", "b"], **upserts, **options("people"))
+        def of_people(spark: SparkSession) -> DataFrame:
+            return people.frame(spark)
+
+        pipeline.materialized_view("names", "SELECT a, b, n FROM people", **options("names"))
+        landing = f"{self.schema}.landing"
+
+        @pipeline.streaming_table("events", inputs={"new": landing}, **options("events"))
+        def of_events(new: DataFrame) -> DataFrame:
+            return new
+
+        new = {"new": dp.Stream(landing)}
+
+        @pipeline.upsert("latest", keys=["id"], inputs=new, **upserts, **options("latest"))
+        def of_latest(new: DataFrame) -> DataFrame:
+            return new
+
+        return pipeline
+
+
+KEPT = ("people", "latest", "events")
+
+
+def values(columns: Columns, rows: Sequence[Row]) -> Values:
+    """Rows of the oracle as a query."""
+    ddl = ", ".join(f"{name} {kind}" for name, kind in columns)
+    return Values(ddl, *(tuple(row.get(name) for name, _ in columns) for row in rows))
+
+
+def content(look: Seen) -> tuple[Columns, list[str], tuple[str, str]]:
+    """What a real table and the oracle's can be compared by."""
+    columns = tuple((f.name, f.dataType.simpleString()) for f in look.schema.fields)
+    about = look.comment or "", look.properties.get(RESET, "")
+    return columns, sorted(map(str, look.rows)), about
+
+
+def ids(look: Seen | None) -> set[str]:
+    """The checkpoints of a table."""
+    return {c.id for c in checkpoints_of(look.properties).values()} if look else set()
