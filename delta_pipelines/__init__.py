@@ -19,10 +19,8 @@ from delta_pipelines.errors import (
     CyclicDependencyError,
     DatasetError,
     DeclarationError,
-    ExpectationError,
     MergeError,
     PipelineError,
-    PipelineRunError,
     PlanError,
     SchemaChangeError,
     SessionError,
@@ -31,10 +29,10 @@ from delta_pipelines.errors import (
 )
 from delta_pipelines.merge.builder import MergeBuilder, merge_into
 from delta_pipelines.model.declarations import Batch, Changes, Stream
-from delta_pipelines.model.expectation_result import ExpectationResult
+from delta_pipelines.model.expectation_result import ExpectationError, ExpectationResult
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.merge_result import MergeResult
-from delta_pipelines.model.results import DatasetResult, RunResult
+from delta_pipelines.model.results import DatasetResult, PipelineRunError, RunResult
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.session.session import check_session, get_session
 

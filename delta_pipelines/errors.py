@@ -1,17 +1,28 @@
 """Typed errors: what happened, to which dataset, why, and what to do.
 
 Every error of the package is a `PipelineError`. Whether a retry can help is in the type or in its
-`transient` attribute, never in the text; a Java stack trace is a cause, never a message.
+`transient` attribute, never in the text; a Java stack trace is a cause, never a message. Two errors
+that carry results are beside those: `ExpectationError` and `PipelineRunError`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from delta_pipelines.model.expectation_result import ExpectationResult
-    from delta_pipelines.model.results import DatasetResult, RunResult
-    from delta_pipelines.model.source_location import SourceLocation
+
+@dataclass(frozen=True)
+class SourceLocation:
+    """A place in a file.
+
+    Args:
+        file: Path of the file.
+        line: Line number, from 1.
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
 
 
 class PipelineError(Exception):
@@ -55,7 +66,7 @@ class Problem:
 
     message: str
     dataset: str | None = None
-    location: "SourceLocation | None" = None
+    location: SourceLocation | None = None
 
     def __str__(self) -> str:
         # A name with control characters or half a character must not reach a terminal or a log.
@@ -216,9 +227,7 @@ def _is_about(error: DatasetError, names: Iterable[str]) -> bool:
     return not subject or subject in {name.lower() for name in names}
 
 
-def problem_of(
-    error: Exception, names: Sequence[str], location: "SourceLocation | None"
-) -> Problem:
+def problem_of(error: Exception, names: Sequence[str], location: SourceLocation | None) -> Problem:
     """An error of one dataset, as one of a plan's problems.
 
     Args:
@@ -233,7 +242,7 @@ def problem_of(
 
 
 def as_pipeline_error(
-    error: Exception, dataset: str, location: "SourceLocation | None"
+    error: Exception, dataset: str, location: SourceLocation | None
 ) -> PipelineError:
     """Whatever happened to a dataset, as an error of this package that names its place.
 
@@ -263,33 +272,6 @@ class SchemaChangeError(DatasetError):
     """
 
 
-class ExpectationError(DatasetError):
-    """Rows broke an expectation that was declared to fail the refresh.
-
-    Args:
-        message: A full sentence.
-        dataset: Declared or qualified name of the dataset.
-        results: All of the dataset's expectations, with their counts.
-
-    Example:
-        >>> from delta_pipelines import ExpectationResult
-        >>> told = ExpectationResult("has a code", "icao IS NOT NULL", "fail", rows=9, broken=2)
-        >>> error = ExpectationError("rows break it.", dataset="airports", results=(told,))
-        >>> [result.name for result in error.results if not result.passed]
-        ['has a code']
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        dataset: str | None = None,
-        results: "tuple[ExpectationResult, ...]" = (),
-    ) -> None:
-        self.results = results
-        super().__init__(message, dataset=dataset)
-
-
 class MergeError(DatasetError):
     """A merge was refused or failed; the target is as it was before.
 
@@ -310,33 +292,3 @@ class SessionError(PipelineError):
         Traceback (most recent call last):
         delta_pipelines.errors.SessionError: ...it does not begin with postgresql://.
     """
-
-
-class PipelineRunError(PipelineError):
-    """Some datasets of a run failed; the others finished.
-
-    Args:
-        result: The whole run's result.
-
-    Example:
-        >>> import delta_pipelines as dp
-        >>> try:
-        ...     sales.run(spark)
-        ... except dp.PipelineRunError as error:
-        ...     [name for name, result in error.results.items() if result.status == "failed"]
-        ['orders']
-    """
-
-    def __init__(self, result: "RunResult") -> None:
-        self.result = result
-        failed = [r for r in result.results.values() if r.status == "failed"]
-        skipped = [r for r in result.results.values() if r.status == "skipped"]
-        lines = [f"{len(failed)} of {len(result.results)} datasets failed, {len(skipped)} skipped:"]
-        lines += [f"  - {r.name} failed: {r.failure}" for r in failed]
-        lines += [f"  - {r.name} skipped: {r.reason}" for r in skipped]
-        super().__init__("\n".join(lines))
-
-    @property
-    def results(self) -> "Mapping[str, DatasetResult]":
-        """Results by declared name; a qualified name finds its dataset too."""
-        return self.result.results

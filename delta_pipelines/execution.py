@@ -11,13 +11,18 @@ from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.datasets.schemas import ensure_schema
 from delta_pipelines.delta.jvm.sessions import cancel_tag, job_tag
 from delta_pipelines.delta.jvm.spark_errors import explain_crash
-from delta_pipelines.errors import ExpectationError, PipelineRunError, PlanError, as_pipeline_error
+from delta_pipelines.errors import PlanError, as_pipeline_error
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.graph.ready_queue import Waiting
-from delta_pipelines.model.expectation_result import ExpectationResult, added
+from delta_pipelines.model.expectation_result import ExpectationError, ExpectationResult, added
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines.model.outcome import Outcome
-from delta_pipelines.model.results import DatasetResult, DatasetResults, RunResult
+from delta_pipelines.model.results import (
+    DatasetResult,
+    DatasetResults,
+    Outcome,
+    PipelineRunError,
+    RunResult,
+)
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.schema.remedies import not_allowed
 from delta_pipelines.system.daemon_executor import DaemonThreads

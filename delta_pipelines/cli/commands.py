@@ -10,8 +10,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from delta_pipelines.cli.console import console_on
-from delta_pipelines.cli.credentials import Credentials
+from delta_pipelines.cli.console import Credentials, console_on
 from delta_pipelines.cli.options import (
     SessionOptions,
     force_option,
@@ -259,7 +258,7 @@ def session(place: SessionOptions) -> "SparkSession":
     Raises:
         SessionError: No warehouse is there, and the command makes none; and as `get_session`.
     """
-    from delta_pipelines.cli.warehouses import new_warehouse
+    from delta_pipelines.cli.options import new_warehouse
     from delta_pipelines.session.session import get_session
     from delta_pipelines.system.postgres_catalog import PostgresCatalog
 

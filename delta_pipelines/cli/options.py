@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from pathlib import Path
 
 import click
 
-from delta_pipelines.cli.credentials import Credentials
+from delta_pipelines.cli.console import Credentials
+from delta_pipelines.errors import SessionError
+from delta_pipelines.session.config import derby_database, spark_config, warehouse_location
 from delta_pipelines.session.session import LOCK_TIMEOUT
 from delta_pipelines.update.lease_record import LEASE_TIMEOUT
 
@@ -149,3 +152,31 @@ def session_options(command: Command) -> Command:
         command(place=SessionOptions(warehouse, catalog, lock_timeout, settings), **others)
 
     return _warehouse(_catalog(_settings(_lock_timeout(gathered))))
+
+
+def new_warehouse(place: SessionOptions) -> Path | None:
+    """Find out whether a session would make the warehouse and its embedded catalog.
+
+    Args:
+        place: Where the session is to be.
+
+    Returns:
+        The absolute folder that would be made a warehouse; None where one is, and where the
+        catalog is elsewhere, which alone knows whether there are tables.
+
+    Raises:
+        SessionError: No warehouse can be there; or none is there, and the command makes none.
+    """
+    if place.catalog is not None:
+        return None
+    database = derby_database(spark_config(place.warehouse, extra=place.settings))
+    if database is None or database.exists():
+        return None
+    location = warehouse_location(place.warehouse)
+    if place.must_exist:
+        raise SessionError(
+            f"There is no warehouse in {location}: nothing was ever run there. Give the folder "
+            "that the runs use (`--warehouse`), and their catalog if they have it on PostgreSQL "
+            "(`--catalog`)."
+        )
+    return Path(location)

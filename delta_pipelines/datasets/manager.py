@@ -30,12 +30,10 @@ from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.model.expectation_result import told
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.named_sequence import NamedSequence
-from delta_pipelines.model.outcome import Outcome
-from delta_pipelines.model.results import TableFacts
+from delta_pipelines.model.results import Outcome, TableFacts
 from delta_pipelines.model.run_steps import Step, reached
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
-from delta_pipelines.planning.decision import TableDecision, decide
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
 from delta_pipelines.planning.schema.ownership import owner
@@ -46,6 +44,7 @@ from delta_pipelines.planning.schema.view_definition import (
     view_properties,
     why_published,
 )
+from delta_pipelines.planning.table_action import TableDecision, decide
 from delta_pipelines.update.context import UpdateContext
 from delta_pipelines.update.expectation_counts import Watch
 from delta_pipelines.update.leave_unchanged import leave_as_planned, leave_unchanged

@@ -8,7 +8,7 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import TypedDict, cast, get_args
 
-from delta_pipelines.errors import DeclarationError
+from delta_pipelines.errors import DeclarationError, SourceLocation
 from delta_pipelines.graph.suggestions import suggestion
 from delta_pipelines.graph.table_properties import canonical_properties
 from delta_pipelines.model.declarations import (
@@ -21,7 +21,6 @@ from delta_pipelines.model.declarations import (
     UpsertKeys,
 )
 from delta_pipelines.model.identifiers import has_columns
-from delta_pipelines.model.source_location import SourceLocation
 from delta_pipelines.security.redaction import is_sensitive
 
 

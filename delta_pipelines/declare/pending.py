@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from delta_pipelines.errors import Problem
+from delta_pipelines.errors import Problem, SourceLocation
 from delta_pipelines.model.declarations import Kind
-from delta_pipelines.model.source_location import SourceLocation
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from delta_pipelines.model.checkpoints import checkpoints_of
 from delta_pipelines.model.expectation_result import told
 from delta_pipelines.model.setting_names import TXN_APPLICATION, TXN_NUMBER
 from delta_pipelines.model.table_state import TableState
-from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.streams.restore_detection import BASED_ON_KEY, check_not_restored
+from delta_pipelines.planning.table_action import TableDecision
 from delta_pipelines.update.context import UpdateContext
 from delta_pipelines.update.expectation_counts import Watch
 from delta_pipelines.update.stream_tally import BatchMark, BatchResult

@@ -42,19 +42,17 @@ from delta_pipelines.model.checkpoints import (
 )
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.merge_result import merge_metrics
-from delta_pipelines.model.outcome import Outcome
-from delta_pipelines.model.results import TableFacts
+from delta_pipelines.model.results import Outcome, TableFacts
 from delta_pipelines.model.run_steps import Step, reached
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import Commit, TableState
-from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.plan import DatasetPlan
-from delta_pipelines.planning.schema.flow_columns import given_columns
-from delta_pipelines.planning.schema.flow_definition import fits, flow_definition
+from delta_pipelines.planning.schema.flow_definition import fits, flow_definition, given_columns
 from delta_pipelines.planning.schema.remedies import outdated_reason
 from delta_pipelines.planning.schema.schema_evolution import needs_rewrite
 from delta_pipelines.planning.streams.restore_detection import COMPLETE_KEY, check_not_restored
 from delta_pipelines.planning.streams.stream_planner import NOTHING_NEW
+from delta_pipelines.planning.table_action import TableDecision
 from delta_pipelines.update.context import UpdateContext
 from delta_pipelines.update.stream_tally import BatchMark, BatchResult
 from delta_pipelines.update.table_facts import table_facts

@@ -33,15 +33,15 @@ from delta_pipelines.model.column_types import nullable
 from delta_pipelines.model.declarations import Expectation
 from delta_pipelines.model.expectation_result import told
 from delta_pipelines.model.identifiers import quoted
-from delta_pipelines.model.outcome import Outcome
+from delta_pipelines.model.results import Outcome
 from delta_pipelines.model.setting_names import AUTO_MERGE
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import Commit
-from delta_pipelines.planning.decision import TableDecision
+from delta_pipelines.planning.query.expressions import newer, not_older, qualified
 from delta_pipelines.planning.query.judged_rows import judged
-from delta_pipelines.planning.query.sequence import newer, not_older, qualified
 from delta_pipelines.planning.schema.schema_evolution import needs_rewrite
 from delta_pipelines.planning.skipping.dependency_trace import found_in_place
+from delta_pipelines.planning.table_action import TableDecision
 from delta_pipelines.update.context import UpdateContext
 from delta_pipelines.update.expectation_counts import Watch
 from delta_pipelines.update.table_facts import counted_facts

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from delta_pipelines.errors import (
     CyclicDependencyError,
@@ -10,26 +10,46 @@ from delta_pipelines.errors import (
     Problem,
     UnknownDatasetError,
 )
-from delta_pipelines.graph.expectations import shared_problems
 from delta_pipelines.graph.graph import Dataset, Flow, Graph, Source, SqlReference, Table, View
 from delta_pipelines.graph.sql_inputs import TableName
 from delta_pipelines.graph.sql_reading import SqlReading, read_sql, use_problem
 from delta_pipelines.graph.stream_rules import stream_problems, stream_warnings
 from delta_pipelines.graph.suggestions import suggestion
 from delta_pipelines.graph.topological_order import cycles, topological_order
-from delta_pipelines.graph.validation import declaration_problems, graph_problems, graph_warnings
+from delta_pipelines.graph.validation import (
+    declaration_problems,
+    graph_problems,
+    graph_warnings,
+    shared_problems,
+)
 from delta_pipelines.model.declarations import Changes, Declaration, Input, Stream
 from delta_pipelines.model.identifiers import Identifier, name_problem, parse_identifier
 from delta_pipelines.model.named_sequence import NamedSequence
-
-if TYPE_CHECKING:
-    from delta_pipelines.pipeline import Pipeline
 
 SESSION_PARAMETER = "spark"
 """The one parameter of a function that is no input: the Spark session."""
 
 
-def resolve(pipeline: "Pipeline") -> Graph:
+class Declarations(Protocol):
+    """What a pipeline declares."""
+
+    name: str
+    schema: str
+    catalog: str | None
+    storage: str | None
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """Datasets, flows and sources, in the order of the file."""
+        ...
+
+    @property
+    def misplaced(self) -> list[Problem]:
+        """Declarations that are not complete, as problems."""
+        ...
+
+
+def resolve(pipeline: Declarations) -> Graph:
     """Resolve and check a pipeline's declarations.
 
     Args:
@@ -105,7 +125,7 @@ def _error(problems: list[Problem], circular: int, unknown: int) -> DeclarationE
     return DeclarationError(problems)
 
 
-def _pipeline_problems(pipeline: "Pipeline") -> list[Problem]:
+def _pipeline_problems(pipeline: Declarations) -> list[Problem]:
     problems = []
     named = {"name": pipeline.name, "schema": pipeline.schema, "catalog": pipeline.catalog}
     for what, name in named.items():
@@ -122,7 +142,7 @@ def _pipeline_problems(pipeline: "Pipeline") -> list[Problem]:
     return problems
 
 
-def _identifier(pipeline: "Pipeline", declaration: Declaration) -> Identifier | None:
+def _identifier(pipeline: Declarations, declaration: Declaration) -> Identifier | None:
     if name_problem(declaration.name) or (
         declaration.schema is not None and name_problem(declaration.schema)
     ):
@@ -153,7 +173,7 @@ def _cycle_problem(circle: list[Identifier], datasets: Mapping[Identifier, Datas
 class _Resolver:
     """Finds the dataset that a parameter or a name in a SQL text means."""
 
-    def __init__(self, pipeline: "Pipeline", datasets: Mapping[Identifier, Dataset]) -> None:
+    def __init__(self, pipeline: Declarations, datasets: Mapping[Identifier, Dataset]) -> None:
         self._pipeline = pipeline
         self._datasets = datasets
         self._by_name: dict[str, Identifier] = {}

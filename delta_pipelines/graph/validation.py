@@ -1,17 +1,130 @@
 """What is wrong with a pipeline, told without a JVM."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from delta_pipelines.errors import Problem
-from delta_pipelines.graph.expectations import expectation_problems
-from delta_pipelines.graph.graph import Dataset, View
+from delta_pipelines.graph.graph import Dataset, Flow, View
 from delta_pipelines.graph.row_expressions import row_expression_problem
 from delta_pipelines.graph.table_properties import property_problems, view_property_problems
-from delta_pipelines.graph.texts import text_problems
 from delta_pipelines.graph.topological_order import Edges
-from delta_pipelines.model.declarations import Declaration, UpsertKeys
+from delta_pipelines.model.declarations import Declaration, Expectation, UpsertKeys
 from delta_pipelines.model.identifiers import Identifier, name_problem
 from delta_pipelines.security.redaction import is_credential
+
+KINDS = ("materialized_view", "streaming_table", "append_flow", "upsert")
+"""Kinds whose rows are written, so that they can be counted on the way."""
+
+
+def expectation_problems(declaration: Declaration) -> list[str]:
+    """Problems of one declaration's expectations, as sentences.
+
+    Args:
+        declaration: A dataset or an append flow.
+
+    Example:
+        >>> from delta_pipelines.model.declarations import Expectation
+        >>> odd = Expectation("odd", "n %", "warn")
+        >>> expectation_problems(Declaration("t", "upsert", expectations=(odd,)))
+        ["expectation 'odd': 'n %' is not a SQL expression."]
+    """
+    if not declaration.expectations:
+        return []
+    if declaration.kind not in KINDS:
+        kind = declaration.kind.replace("_", " ")
+        return [f"a {kind} has no expectations: nothing is written. Put them to what reads it."]
+    names = [expectation.name for expectation in declaration.expectations]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    texts = [f"the expectation {name!r} is there more than once." for name in repeated]
+    texts += ["an expectation has an empty name."] * any(not name.strip() for name in names)
+    for expectation in declaration.expectations:
+        problem = row_expression_problem(expectation.condition)
+        if problem:
+            texts.append(f"expectation {expectation.name!r}: {problem}")
+    return texts
+
+
+def shared_problems(flows: Iterable[Flow]) -> list[Problem]:
+    """Expectations that flows of one table name alike and mean differently.
+
+    Args:
+        flows: All flows of a pipeline.
+    """
+    first: dict[tuple[Identifier, str], Expectation] = {}
+    problems = []
+    for flow in flows:
+        for expectation in flow.declaration.expectations:
+            known = first.setdefault((flow.target, expectation.name), expectation)
+            if known != expectation:
+                text = (
+                    f"the expectation {expectation.name!r} means something else in another flow of "
+                    f"{flow.target}; give it another name."
+                )
+                problems.append(Problem(text, flow.name, flow.declaration.location))
+    return problems
+
+
+_IMPOSSIBLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def text_problem(what: str, text: str) -> str | None:
+    """Say that a text holds a NUL or half of a surrogate pair, or None.
+
+    Args:
+        what: What the text is.
+        text: Any text of a declaration.
+
+    Example:
+        >>> text_problem("comment", "fine") is None
+        True
+    """
+    if not _IMPOSSIBLE.search(text):
+        return None
+    return (
+        f"{what} {text[:60]!a} holds a character that no catalog or file can keep "
+        f"(NUL, or half of a surrogate pair); take it out."
+    )
+
+
+def text_problems(declaration: Declaration) -> list[str]:
+    """Every text of a declaration, besides its names, that cannot be kept, as sentences.
+
+    Args:
+        declaration: The dataset.
+    """
+    found = (text_problem(what, text) for what, text in _texts(declaration))
+    return [problem for problem in found if problem]
+
+
+def _texts(declaration: Declaration) -> Iterator[tuple[str, str]]:
+    upsert, query = declaration.upsert, declaration.query
+    yield from (
+        (what, text)
+        for what, text in (
+            ("comment", declaration.comment),
+            ("group", declaration.group),
+            ("the SQL text", query.sql if query else None),
+            ("sequence_by", upsert.sequence_by if upsert else None),
+            ("deletes_when", upsert.deletes_when if upsert else None),
+        )
+        if text
+    )
+    for what, texts in (
+        ("key", upsert.keys if upsert else ()),
+        ("partition column", declaration.partition_cols),
+        ("cluster column", declaration.cluster_by),
+        ("expectation", [t for e in declaration.expectations for t in (e.name, e.condition)]),
+        ("owner", declaration.owners),
+        ("tag", [*declaration.tags, *declaration.tags.values()]),
+        ("property", [*declaration.table_properties, *declaration.table_properties.values()]),
+        ("setting", declaration.spark_conf),
+    ):
+        yield from ((what, text) for text in texts)
+    # A setting's value may be a credential, so the setting is named instead.
+    for key, value in declaration.spark_conf.items():
+        if _IMPOSSIBLE.search(value):
+            yield f"the value of setting {key!r}:", "\0"
+
 
 RESERVED_NAMES = {"spark": "a parameter `spark` is the session, so nothing could read it"}
 RESERVED_NAME_PREFIX = "__dp_"

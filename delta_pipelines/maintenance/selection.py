@@ -1,10 +1,46 @@
 """Which tables a maintenance run works on. Pure: a wrong name is told before Spark starts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Graph, Table
+from delta_pipelines.graph.table_properties import OPTIMIZE, PURGE, VACUUM, flag
 from delta_pipelines.planning.selection import Selectable, names_of
+
+
+@dataclass(frozen=True)
+class MaintenanceSettings:
+    """What is done to a table.
+
+    Args:
+        optimize: Small files are put together, and files rewritten of which more than a twentieth
+            is deleted (`spark.databricks.delta.optimize.maxDeletedRowsRatio`).
+        purge: All rows that deletion vectors mark are taken out of the files.
+        vacuum: Files that no version within the retention time needs are deleted.
+    """
+
+    optimize: bool = True
+    purge: bool = False
+    vacuum: bool = True
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> "MaintenanceSettings":
+        """Read a table's declared properties.
+
+        Args:
+            properties: As declared, checked before.
+
+        Example:
+            >>> MaintenanceSettings.of({"pipelines.maintenance.vacuum": "false"}).vacuum
+            False
+        """
+        default = cls()
+        return cls(
+            optimize=flag(properties, OPTIMIZE, default=default.optimize),
+            purge=flag(properties, PURGE, default=default.purge),
+            vacuum=flag(properties, VACUUM, default=default.vacuum),
+        )
 
 
 def tables_to_maintain(

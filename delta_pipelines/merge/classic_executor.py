@@ -15,7 +15,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_pipelines.delta.jvm.bridge import Jvm
-from delta_pipelines.delta.jvm.sessions import is_on
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.merge.candidate_files import Files
 from delta_pipelines.delta.merge.clause_plan import PlannedClause, deletes_alone, valued
@@ -55,14 +54,12 @@ from delta_pipelines.merge.matches import (
 )
 from delta_pipelines.merge.native_executor import ChangedRows
 from delta_pipelines.merge.row_equality import unchanged_values
-from delta_pipelines.model.identifiers import quoted
 from delta_pipelines.model.run_steps import Step, reached
 
 log = logging.getLogger(__name__)
 
 LEVEL = "MEMORY_AND_DISK"
 """How what matches is kept."""
-_REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 _KEYS = 4
 """How many columns of the source the narrow scan compares, roughly."""
 FEW_PAIRS, FEW_BYTES = 40_000, 16 * 1024 * 1024
@@ -248,7 +245,7 @@ class OwnMerge:
         if due or (self._feeds and changed["delete"]):
             self._step(Step.WRITE)
             union = partial(DataFrame.unionByName, allowMissingColumns=self._feeds)
-            check_written(self._txn.write(self._laid_out(reduce(union, parts))), due, self._target)
+            check_written(self._txn.write(reduce(union, parts)), due, self._target)
         self._txn.metrics |= row_metrics(changed, matched, inserted, copied)
         return ChangedRows(changed["update"], changed["delete"], inserted)
 
@@ -398,11 +395,3 @@ class OwnMerge:
             for number, skipping in enumerate(skips)
             if skipping
         }
-
-    def _laid_out(self, rows: DataFrame) -> DataFrame:
-        partitions = self._plan.target.partition_columns
-        wanted = is_on(self._spark, _REPARTITION, "true")
-        # An optimized write shuffles the rows by itself.
-        if partitions and wanted and not self._plan.target.writes_optimized:
-            return rows.repartition(*[F.col(quoted(name)) for name in partitions])
-        return rows

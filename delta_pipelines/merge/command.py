@@ -58,14 +58,13 @@ from delta_pipelines.merge.key_predicates import (
     known_keys,
     leaves_out_files,
 )
-from delta_pipelines.merge.materialize_decision import MaterializeSourceReason
 from delta_pipelines.merge.native_executor import ChangedRows, described, run_native, run_resolved
 from delta_pipelines.merge.row_equality import incomparable_columns
 from delta_pipelines.merge.skip_unchanged import ambiguous_keys, skip_unchanged
 from delta_pipelines.merge.source import INSERT_ONLY, MODE, MergeSource
 from delta_pipelines.merge.spec import MergeSpec
 from delta_pipelines.merge.target_table import open_target
-from delta_pipelines.model.merge_result import MergeResult, merge_metrics
+from delta_pipelines.model.merge_result import MaterializeSourceReason, MergeResult, merge_metrics
 from delta_pipelines.model.run_steps import Step, reached
 from delta_pipelines.model.setting_names import AUTO_MERGE, TXN_NUMBER, USER_METADATA
 
@@ -158,9 +157,8 @@ class MergeCommand:
         try:
             outcome = source.run_with_materialized_source_lost_retries(run)
         except SPARK_FAILURES as exc:
-            raise merge_failure(
-                exc, spec.target, attempts=self._attempts, hint=self._hint(exc)
-            ) from exc
+            hint = self._samples() if is_ambiguous(exc) else ""
+            raise merge_failure(exc, spec.target, attempts=self._attempts, hint=hint) from exc
         except AmbiguousMatchError as exc:
             raise MergeError(
                 f"{exc.message} {self._samples()}".rstrip(), dataset=spec.target
@@ -380,9 +378,6 @@ class MergeCommand:
             widens=evolves and widens,
         )
         return reduction.spec, reduction.note
-
-    def _hint(self, exc: BaseException) -> str:
-        return self._samples() if is_ambiguous(exc) else ""
 
     def _samples(self) -> str:
         try:

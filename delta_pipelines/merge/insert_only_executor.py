@@ -78,8 +78,7 @@ class InsertOnlyMerge(classic_executor.OwnMerge):
             inserted = new.count()
         if inserted != 0:
             self._step(Step.WRITE)
-            rows = self._laid_out(self._valued(new, clauses, F.col(DO)))
-            written = self._txn.write(rows)
+            written = self._txn.write(self._valued(new, clauses, F.col(DO)))
             if inserted is None:
                 inserted = new.count() if written is None else written
         none = {"update": 0, "delete": 0}

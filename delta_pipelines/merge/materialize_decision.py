@@ -6,28 +6,8 @@ decision and its reasons are Delta's own (`MergeIntoMaterializeSource`, Delta 4.
 `merge.prepared` carries it out.
 """
 
-from enum import Enum
-
-from delta_pipelines.delta.merge.source_facts_value import SourceFacts
-
-
-class MaterializeSourceReason(str, Enum):
-    """Why a source was or was not materialised; the values are Delta's own strings."""
-
-    NOT_MATERIALIZED_NONE = "notMaterializedNone"
-    NOT_MATERIALIZED_AUTO = "notMaterializedAuto"
-    NOT_MATERIALIZED_AUTO_INSERT_ONLY = "notMaterializedAutoInsertOnly"
-    NON_DETERMINISTIC_SOURCE_NON_DELTA = "materializeNonDeterministicSourceNonDelta"
-    NON_DETERMINISTIC_SOURCE_OPERATORS = "materializeNonDeterministicSourceOperators"
-    NON_DETERMINISTIC_SOURCE_WITH_DETERMINISTIC_UDF = (
-        "materializeNonDeterministicSourceWithDeterministicUdf"
-    )
-    IGNORE_UNREADABLE_FILES_CONFIGS_ARE_SET = "materializeIgnoreUnreadableFilesConfigsAreSet"
-    SOURCE_CACHED = "materializeCachedSource"
-    MATERIALIZE_ALL = "materializeAll"
-    INVALID_CONFIG = "invalidConfigurationFailsafe"
-    UNKNOWN = "unknown"
-    """The source's plan could not be examined."""
+from delta_pipelines.delta.merge.source_facts import SourceFacts
+from delta_pipelines.model.merge_result import MaterializeSourceReason
 
 
 def should_materialize_source(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
-from delta_pipelines.model.source_location import SourceLocation
+from delta_pipelines.errors import SourceLocation
 
 Kind = Literal[
     "materialized_view",

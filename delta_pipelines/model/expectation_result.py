@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.declarations import ExpectationAction
 
 _DONE = {"warn": "", "drop": ", and were left out", "fail": ""}
@@ -63,3 +64,30 @@ def told(results: Iterable[ExpectationResult]) -> dict[str, object]:
     """What a commit's user metadata says of them; nothing when there are none."""
     counts = {r.name: {"rows": r.rows, "broken": r.broken} for r in results}
     return {"expectations": counts} if counts else {}
+
+
+class ExpectationError(DatasetError):
+    """Rows broke an expectation that was declared to fail the refresh.
+
+    Args:
+        message: A full sentence.
+        dataset: Declared or qualified name of the dataset.
+        results: All of the dataset's expectations, with their counts.
+
+    Example:
+        >>> from delta_pipelines import ExpectationResult
+        >>> told = ExpectationResult("has a code", "icao IS NOT NULL", "fail", rows=9, broken=2)
+        >>> error = ExpectationError("rows break it.", dataset="airports", results=(told,))
+        >>> [result.name for result in error.results if not result.passed]
+        ['has a code']
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        dataset: str | None = None,
+        results: tuple[ExpectationResult, ...] = (),
+    ) -> None:
+        self.results = results
+        super().__init__(message, dataset=dataset)

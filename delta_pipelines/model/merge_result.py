@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from delta_pipelines.merge.materialize_decision import MaterializeSourceReason
+from enum import Enum
 
 _KINDS = ("", "Matched", "NotMatchedBySource")
 MERGE_METRICS = (
@@ -39,6 +38,25 @@ def merge_metrics(*known: Mapping[str, int]) -> dict[str, int]:
     for counts in known:
         metrics.update(counts)
     return metrics
+
+
+class MaterializeSourceReason(str, Enum):
+    """Why a source was or was not materialised; the values are Delta's own strings."""
+
+    NOT_MATERIALIZED_NONE = "notMaterializedNone"
+    NOT_MATERIALIZED_AUTO = "notMaterializedAuto"
+    NOT_MATERIALIZED_AUTO_INSERT_ONLY = "notMaterializedAutoInsertOnly"
+    NON_DETERMINISTIC_SOURCE_NON_DELTA = "materializeNonDeterministicSourceNonDelta"
+    NON_DETERMINISTIC_SOURCE_OPERATORS = "materializeNonDeterministicSourceOperators"
+    NON_DETERMINISTIC_SOURCE_WITH_DETERMINISTIC_UDF = (
+        "materializeNonDeterministicSourceWithDeterministicUdf"
+    )
+    IGNORE_UNREADABLE_FILES_CONFIGS_ARE_SET = "materializeIgnoreUnreadableFilesConfigsAreSet"
+    SOURCE_CACHED = "materializeCachedSource"
+    MATERIALIZE_ALL = "materializeAll"
+    INVALID_CONFIG = "invalidConfigurationFailsafe"
+    UNKNOWN = "unknown"
+    """The source's plan could not be examined."""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from delta_pipelines.errors import detail
+from delta_pipelines.errors import PipelineError, detail
 from delta_pipelines.model.expectation_result import ExpectationResult
 from delta_pipelines.model.identifiers import Identifier, folded
 from delta_pipelines.model.merge_result import MergeResult
-from delta_pipelines.planning.refresh_set import Action
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from delta_pipelines.model.table_state import TableState, TableVersion
 
 Status = Literal["completed", "unchanged", "skipped", "failed"]
+Action = Literal["create", "refresh", "full_refresh", "none"]
+"""What a run does to a dataset; `none` is what becomes of one that is skipped or left as it is."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,35 @@ class TableFacts:
             files=state.files,
             size_bytes=state.size_bytes,
         )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was done, before time and attempts are known.
+
+    Args:
+        status: `completed` or `unchanged`.
+        action: `create`, `refresh`, `full_refresh` or `none`.
+        reason: Why, as a sentence.
+        facts: What the table or view is now.
+        version: Delta version that was committed or found; None for views.
+        rows: Row count of the table after a batch write, when known.
+        metrics: Counts by Delta's own names.
+        notes: What else the user should know.
+        merge: What an upsert's merge did; None when nothing was merged.
+        expectations: How many rows broke each of the dataset's expectations.
+    """
+
+    status: Status
+    action: Action
+    reason: str
+    facts: TableFacts
+    version: int | None = None
+    rows: int | None = None
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    merge: MergeResult | None = None
+    expectations: tuple[ExpectationResult, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,3 +196,33 @@ class RunResult:
     run_id: str
     success: bool
     results: Mapping[str, DatasetResult]
+
+
+class PipelineRunError(PipelineError):
+    """Some datasets of a run failed; the others finished.
+
+    Args:
+        result: The whole run's result.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> try:
+        ...     sales.run(spark)
+        ... except dp.PipelineRunError as error:
+        ...     [name for name, result in error.results.items() if result.status == "failed"]
+        ['orders']
+    """
+
+    def __init__(self, result: RunResult) -> None:
+        self.result = result
+        failed = [r for r in result.results.values() if r.status == "failed"]
+        skipped = [r for r in result.results.values() if r.status == "skipped"]
+        lines = [f"{len(failed)} of {len(result.results)} datasets failed, {len(skipped)} skipped:"]
+        lines += [f"  - {r.name} failed: {r.failure}" for r in failed]
+        lines += [f"  - {r.name} skipped: {r.reason}" for r in skipped]
+        super().__init__("\n".join(lines))
+
+    @property
+    def results(self) -> Mapping[str, DatasetResult]:
+        """Results by declared name; a qualified name finds its dataset too."""
+        return self.result.results

@@ -3,26 +3,11 @@
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
-_PACKAGE = f"{Path(__file__).parent}{os.sep}"
+from delta_pipelines.errors import SourceLocation
 
-
-@dataclass(frozen=True)
-class SourceLocation:
-    """A place in a file.
-
-    Args:
-        file: Path of the file.
-        line: Line number, from 1.
-    """
-
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def location_of_function(function: Callable[..., object]) -> SourceLocation | None:

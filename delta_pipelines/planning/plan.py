@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql.types import StructType
 
@@ -11,63 +11,17 @@ from delta_pipelines.graph.graph import Graph
 from delta_pipelines.model.checkpoints import StreamSource
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.named_sequence import NamedSequence
+from delta_pipelines.model.results import Action
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.query.column_lineage import ColumnLineage
-from delta_pipelines.planning.refresh_set import Action
+from delta_pipelines.planning.query.declared_inputs import InputVersion
+from delta_pipelines.planning.schema.ownership import PropertyChange
 from delta_pipelines.planning.schema.schema_diff import SchemaChange
 from delta_pipelines.planning.selection import RefreshSet
-from delta_pipelines.security.redaction import REDACTED, Redaction, is_sensitive
+from delta_pipelines.security.redaction import Redaction
 
-
-@dataclass(frozen=True)
-class InputVersion:
-    """One input of a dataset and the version of it that the run reads.
-
-    Args:
-        name: As the query names it.
-        table: Qualified name, path, or a description for what has no name.
-        kind: `run` (written by this run), `pinned` (a Delta table at `version`), `stream` (what
-            is new in a table), `view`, `outside` (read without being declared) or `files`.
-        version: Delta version, None when there is none or this run makes it.
-        table_id: Delta table id, None when there is none or this run makes it.
-    """
-
-    name: str
-    table: str
-    kind: str
-    version: int | None = None
-    table_id: str | None = None
-
-
-@dataclass(frozen=True)
-class PropertyChange:
-    """A table property to set, change or remove.
-
-    Args:
-        key: The property.
-        current: Its value now, None when it is not set.
-        target: Its value afterwards, None when it is removed.
-    """
-
-    key: str
-    current: str | None
-    target: str | None
-
-    def __str__(self) -> str:
-        before, after = self.shown
-        if before is None:
-            return f"+ {self.key} = {after}"
-        if after is None:
-            return f"- {self.key} = {before}"
-        return f"~ {self.key}: {before} -> {after}"
-
-    @property
-    def shown(self) -> tuple[str | None, str | None]:
-        """(current, target) as they may be shown: a credential is not."""
-        if not is_sensitive(self.key):
-            return self.current, self.target
-        return self.current and REDACTED, self.target and REDACTED
+_SIGNS = {"create": "+", "refresh": "~", "full_refresh": "!", "none": " "}
 
 
 @dataclass(frozen=True)
@@ -249,11 +203,63 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        from delta_pipelines.planning.plan_text import render_plan
-
         return self.redaction.text(render_plan(self))
 
     def _told(self, dataset: dict[str, Any]) -> dict[str, Any]:
         # Names of columns stay as they are, whatever they look like.
         columns = ("schema", "schema_changes")
         return {k: v if k in columns else self.redaction.data(v) for k, v in dataset.items()}
+
+
+class PlannedPipeline(Protocol):
+    """What a plan takes from a pipeline."""
+
+    name: str
+    catalog: str | None
+    storage: str | None
+    checkpoint_retention_days: float
+
+    def graph(self) -> Graph:
+        """Its datasets, resolved and checked."""
+        ...
+
+
+def render_plan(plan: "Plan") -> str:
+    """Render a plan as lines of text.
+
+    Args:
+        plan: The plan.
+
+    Returns:
+        A headline, then one block per dataset: sign, name, what and why, and what changes.
+    """
+    lines = [f"Plan of pipeline {plan.pipeline}: {_counts(plan)}"]
+    for dataset in plan.datasets:
+        lines += render_dataset(dataset)
+    lines += [f"warning: {warning}" for warning in plan.graph.warnings]
+    return "\n".join(lines)
+
+
+def render_dataset(dataset: "DatasetPlan") -> list[str]:
+    """One dataset's block of lines."""
+    sign = "x" if dataset.error is not None else _SIGNS[dataset.action]
+    what = dataset.action.replace("_", " ")
+    lines = [f"{sign} {dataset.identifier} ({dataset.kind}): {what} - {dataset.reason}"]
+    changes = list(dataset.changes)
+    if dataset.action == "create" and dataset.schema is not None:
+        changes.insert(0, f"{len(dataset.schema)} columns: {', '.join(dataset.schema.names)}")
+    changes += [
+        f"reads {i.table} at version {i.version}" for i in dataset.inputs if i.version is not None
+    ]
+    changes += [f"note: {note}" for note in dataset.notes]
+    return lines + [f"    {change}" for change in changes]
+
+
+def _counts(plan: "Plan") -> str:
+    counts: dict[str, int] = {}
+    for dataset in plan.datasets:
+        key = dataset.action.replace("_", " ")
+        if dataset.error is not None:
+            key = "skipped" if dataset.skipped else "not possible"
+        counts[key] = counts.get(key, 0) + 1
+    return ", ".join(f"{count} {key}" for key, count in counts.items()) or "nothing selected"

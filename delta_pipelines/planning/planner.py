@@ -6,19 +6,20 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.catalog.entries import CatalogEntry
 from delta_pipelines.delta.catalog.view_dry_run import check_size, rehearse_view
 from delta_pipelines.delta.catalog.views import load_view, settings_kept
 from delta_pipelines.delta.jvm.sessions import active, is_on, settings_of
 from delta_pipelines.delta.jvm.spark_errors import explained
-from delta_pipelines.delta.log.snapshots import CatalogEntry
 from delta_pipelines.delta.write.dry_run import rehearse
 from delta_pipelines.errors import DatasetError, as_pipeline_error
 from delta_pipelines.graph.graph import Dataset, Flow, Source, Table, View
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.named_sequence import NamedSequence
+from delta_pipelines.model.results import Action
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
-from delta_pipelines.planning.plan import DatasetPlan, Plan
+from delta_pipelines.planning.plan import DatasetPlan, Plan, PlannedPipeline
 from delta_pipelines.planning.planning_threads import in_turn, planning_threads
 from delta_pipelines.planning.query.column_lineage import ColumnLineage, column_lineage
 from delta_pipelines.planning.query.declared_inputs import advice
@@ -32,11 +33,10 @@ from delta_pipelines.planning.query.expressions import (
 from delta_pipelines.planning.query.input_binding import is_stream
 from delta_pipelines.planning.query.query_analysis import AnalysedFlow, FlowAnalysis
 from delta_pipelines.planning.query.table_versions import Tables, gone_table
-from delta_pipelines.planning.refresh_set import Action
-from delta_pipelines.planning.schema.flow_columns import given_columns
 from delta_pipelines.planning.schema.flow_definition import (
     flow_definition,
     flows_schema,
+    given_columns,
     without_checkpoints,
 )
 from delta_pipelines.planning.schema.ownership import adoption, owner, property_changes
@@ -71,11 +71,9 @@ from delta_pipelines.session.session import check_catalog, check_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from delta_pipelines.pipeline import Pipeline
-
 
 def make_plan(
-    pipeline: "Pipeline",
+    pipeline: PlannedPipeline,
     spark: "SparkSession",
     selection: Selection,
     force: bool = False,

@@ -2,15 +2,11 @@
 
 import logging
 from collections.abc import Collection, Sequence
-from typing import Literal
 
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.graph.table_properties import RESET_ALLOWED
 from delta_pipelines.model.identifiers import Identifier
-
-Action = Literal["create", "refresh", "full_refresh", "none"]
-"""What a run does to a dataset; `none` is what becomes of one that is skipped or left as it is."""
 
 log = logging.getLogger(__name__)
 

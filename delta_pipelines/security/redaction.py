@@ -16,13 +16,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, quote_plus
 
-from delta_pipelines.errors import (
-    DatasetError,
-    DeclarationError,
-    ExpectationError,
-    PipelineError,
-    PlanError,
-)
+from delta_pipelines.errors import DatasetError, DeclarationError, PipelineError, PlanError
+from delta_pipelines.model.expectation_result import ExpectationError
 from delta_pipelines.security.secret_blocks import without_lists, without_private_keys
 
 if TYPE_CHECKING:

@@ -2,17 +2,14 @@
 
 import threading
 import uuid
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.jvm.signatures import unavailable
-from delta_pipelines.delta.log.loading import load_table, read_pinned
+from delta_pipelines.delta.log.loading import load_table
 from delta_pipelines.delta.startup.expression_ids import number_from_high
-from delta_pipelines.delta.stream.stream_reader import read_stream
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.graph.stream_rules import stream_inputs
-from delta_pipelines.model.declarations import Changes, Stream
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.run_steps import Step, reached
 from delta_pipelines.model.table_definition import TableDefinition
@@ -21,7 +18,6 @@ from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.planner import plan_anew
 from delta_pipelines.planning.query.expressions import with_expressions
 from delta_pipelines.planning.query.input_binding import Binder, flow_session
-from delta_pipelines.planning.query.table_versions import missing_input
 from delta_pipelines.planning.refresh_set import log_spared
 from delta_pipelines.planning.schema.schema_diff import diff_schemas
 from delta_pipelines.planning.schema.schema_evolution import nullable_schema
@@ -34,70 +30,7 @@ from delta_pipelines.user_code.definition_hash import definition_hash
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-class RunVersions:
-    """Which version of each table a run reads; safe to use from several threads.
-
-    Args:
-        pins: Tables that the run does not write, as the plan found them.
-    """
-
-    def __init__(self, pins: Mapping[Identifier, TableState]) -> None:
-        self._states = dict(pins)
-        self._at = {state.location: state for state in pins.values()}
-        self._written: set[Identifier] = set()
-        self._lock = threading.Lock()
-
-    def wrote(self, state: TableState) -> None:
-        """Note what a table became; the rest of the run reads this version."""
-        with self._lock:
-            before = self._states.get(state.identifier)
-            if before is None or before.log_end != state.log_end:
-                self._written.add(state.identifier)
-            self._states[state.identifier] = state
-            if before is not None and before.location != state.location:
-                self._at.pop(before.location, None)
-            self._at[state.location] = state
-
-    def at(self, location: str) -> TableState | None:
-        """The table or source of the pipeline at a location; None for another one's."""
-        return self._at.get(location)
-
-    def is_pinned(self, identifier: Identifier) -> bool:
-        """True while the run reads a table as the plan found it."""
-        with self._lock:
-            return identifier not in self._written
-
-    def frame(self, session: "SparkSession", identifier: Identifier) -> "DataFrame":
-        """The table's rows at the run's one version of it.
-
-        Raises:
-            DatasetError: The run has no version of it, or it was replaced since the plan.
-        """
-        with self._lock:
-            state = self._states.get(identifier)
-        if state is None:
-            raise missing_input(identifier)
-        return read_pinned(session, state)
-
-    def stream(
-        self, session: "SparkSession", identifier: Identifier, how: Stream | Changes
-    ) -> "DataFrame":
-        """The table as a stream; it gives what is there when the stream starts.
-
-        Raises:
-            DatasetError: The run knows no such table.
-        """
-        state = self.version(identifier)
-        if state is None:
-            raise missing_input(identifier)
-        return read_stream(session, state, how)
-
-    def version(self, identifier: Identifier) -> TableState | None:
-        """What the run reads of a table, None when it is a view or not there."""
-        with self._lock:
-            return self._states.get(identifier)
+from delta_pipelines.update.run_versions import RunVersions
 
 
 class UpdateContext:

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.query.observation import Observed
-from delta_pipelines.errors import ExpectationError
 from delta_pipelines.model.declarations import Expectation
-from delta_pipelines.model.expectation_result import ExpectationResult
+from delta_pipelines.model.expectation_result import ExpectationError, ExpectationResult
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,13 +8,12 @@ from delta_pipelines.delta.log.data_versions import last_data_version
 from delta_pipelines.delta.log.loading import load_table
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.model.merge_result import merge_metrics
-from delta_pipelines.model.outcome import Outcome
-from delta_pipelines.model.results import TableFacts
+from delta_pipelines.model.results import Outcome, TableFacts
 from delta_pipelines.model.table_state import TableState
-from delta_pipelines.planning.decision import TableDecision
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.skipping.dependency_trace import last_write
 from delta_pipelines.planning.skipping.skip_decision import DECIDED, Verdict, judge, judge_overtaken
+from delta_pipelines.planning.table_action import TableDecision
 from delta_pipelines.update.context import UpdateContext
 
 if TYPE_CHECKING:

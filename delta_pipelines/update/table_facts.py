@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.catalog.entries import CatalogEntry
 from delta_pipelines.delta.log.data_versions import last_data_version
 from delta_pipelines.delta.log.loading import load_counted, load_table
-from delta_pipelines.delta.log.snapshots import CatalogEntry
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.results import TableFacts

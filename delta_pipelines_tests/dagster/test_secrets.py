@@ -12,7 +12,7 @@ from dagster import serialize_value
 from dagster._core.remote_representation.external_data import RepositorySnap
 
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
-from delta_pipelines.errors import PipelineRunError
+from delta_pipelines.model.results import PipelineRunError
 from delta_pipelines_tests.dagster.leaky import FAILED, SETTINGS, WELL, leaky_pipeline, settings
 from delta_pipelines_tests.dagster.running import materialize
 

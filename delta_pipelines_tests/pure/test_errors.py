@@ -5,10 +5,15 @@ import pickle
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines.errors import Problem, as_pipeline_error, is_transient, problem_of
+from delta_pipelines.errors import (
+    Problem,
+    SourceLocation,
+    as_pipeline_error,
+    is_transient,
+    problem_of,
+)
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.results import DatasetResults
-from delta_pipelines.model.source_location import SourceLocation
 from delta_pipelines.session.catalog_lock import CatalogLockedError
 
 HERE = SourceLocation("pipeline.py", 7)

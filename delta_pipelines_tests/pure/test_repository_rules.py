@@ -5,7 +5,10 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -14,12 +17,26 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "delta_pipelines"
 MOST_LINES = 400
 IMPORT_CPU_SECONDS = 1.0
-ROOMS = (
-    *("delta", "merge", "quality", "graph", "planning", "flows", "datasets", "maintenance"),
-    *("terminal", "dagster"),
-)
-"""The package's folders from the ground up: each may import from those before it."""
-
+ORDER = {
+    "": (
+        *("errors", "model", "system", "security", "graph", "user_code", "declare", "delta"),
+        *("session", "merge", "planning", "update", "flows", "datasets", "execution"),
+        *("maintenance", "pipeline", "cli", "dagster"),
+    ),
+    "delta": (
+        *("jvm", "row_setting_rules", "maintenance", "query", "catalog", "storage", "log"),
+        *("stream", "startup", "write", "merge"),
+    ),
+    "planning": (
+        *("skipping", "planning_threads", "storage_root", "refresh_set", "schema", "query"),
+        *("selection", "table_action", "plan", "streams", "planner"),
+    ),
+    "dagster": (
+        *("specs", "run_config", "run", "assets", "resource", "jobs", "sources", "definitions"),
+        *("component",),
+    ),
+}
+"""Parts of a package from the ground up: each may import from those before it."""
 Rule = Callable[[str], Iterator[str]]
 
 JVM_NAMES = frozenset({"_jvm", "_jsparkSession", "_jdf", "_jsc", "_sc"})
@@ -65,25 +82,42 @@ def dagster_imports(text: str) -> Iterator[str]:
                 yield f"line {node.lineno}: {module}"
 
 
-def room_imports(text: str) -> set[str]:
-    """Rooms of the package (its folders) that a module imports, also inside functions.
+def package_imports(text: str) -> set[str]:
+    """Modules of the package that a module imports, also inside functions and for types alone."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {name.removeprefix("delta_pipelines.") for name in found if name in modules()}
 
-    What only the type checker reads does not count.
-    """
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            node.body = []
-    modules = [
-        node.module
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module is not None
-    ]
-    return {
-        module.split(".")[1]
-        for module in modules
-        if module.startswith("delta_pipelines.") and module.split(".")[1] in ROOMS
-    }
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    paths = (path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
+
+
+def upward_imports(importer: str, imported: set[str]) -> Iterator[str]:
+    """Imports that the order of the package that both are in forbids."""
+    for other in sorted(imported):
+        for package, order in ORDER.items():
+            prefix = f"{package}." if package else ""
+            if importer.startswith(prefix) and other.startswith(prefix):
+                one, two = (n[len(prefix) :].partition(".")[0] for n in (importer, other))
+                if order.index(two) > order.index(one):
+                    yield f"{importer}: {other}"
+
+
+def circles(graph: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other, each with the next one of its circle."""
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def prints(text: str) -> Iterator[str]:
@@ -160,18 +194,29 @@ def offences(rule: Rule, paths: Iterator[Path]) -> list[str]:
     return [f"{path.relative_to(ROOT)}: {found}" for path, text in texts for found in rule(text)]
 
 
-def test_rooms_import_only_from_those_below_them() -> None:
-    assert room_imports("from delta_pipelines.merge.spec import A") == {"merge"}
-    assert room_imports("if TYPE_CHECKING:\n    from delta_pipelines.merge import A") == set()
-    assert sorted(ROOMS) == sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
-    upwards = [
-        f"{path.relative_to(ROOT)}: {other}"
-        for path in package_files()
-        if (room := path.relative_to(PACKAGE).parts[0]) in ROOMS
-        for other in room_imports(path.read_text(encoding="utf-8"))
-        if ROOMS.index(other) > ROOMS.index(room)
+def test_a_module_imports_only_from_packages_below_it() -> None:
+    imports = "if TYPE_CHECKING:\n    from delta_pipelines.merge import spec\nimport re"
+    assert package_imports(imports) == {"merge.spec"}
+    assert list(upward_imports("model.results", {"errors", "graph.graph"})) == [
+        "model.results: graph.graph"
     ]
-    assert upwards == []
+    assert list(upward_imports("delta.jvm.bridge", {"delta.log.loading"}))
+    for package, order in ORDER.items():
+        there = {path.stem for path in (PACKAGE / package).glob("*.py")} - {"__init__"}
+        there |= {path.parent.name for path in (PACKAGE / package).glob("*/__init__.py")}
+        assert sorted(order) == sorted(there)
+    graph = {
+        name.removeprefix("delta_pipelines."): package_imports(path.read_text(encoding="utf-8"))
+        for name, path in modules().items()
+    }
+    assert [up for name, imported in graph.items() for up in upward_imports(name, imported)] == []
+    assert circles({"a": {"b"}, "b": {"a"}})
+    assert circles(graph) == []
+
+
+def test_no_folder_of_the_package_has_too_many_files() -> None:
+    counts = Counter(str(path.parent.relative_to(PACKAGE)) for path in modules().values())
+    assert {folder: n for folder, n in counts.items() if n > (6 if folder == "." else 25)} == {}
 
 
 def test_only_the_delta_room_touches_the_jvm() -> None:

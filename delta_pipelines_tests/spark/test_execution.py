@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from delta_pipelines.errors import DatasetError, PipelineRunError, PlanError
+from delta_pipelines.errors import DatasetError, PlanError
+from delta_pipelines.model.results import PipelineRunError
 from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines.update.retries import MAX_ATTEMPTS
 from delta_pipelines_tests.support.pipelines import (

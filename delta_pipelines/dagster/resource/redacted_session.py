@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import dagster as dg
 from pyspark.sql import SparkSession
@@ -15,8 +15,18 @@ from delta_pipelines.delta.jvm.sessions import settings_of
 from delta_pipelines.errors import PipelineError
 from delta_pipelines.security.redaction import Redaction
 
-if TYPE_CHECKING:
-    from delta_pipelines.dagster.resource.resource import DeltaPipelineResource
+
+class SessionSource(Protocol):
+    """What gives a step its session; a `DeltaPipelineResource`."""
+
+    @property
+    def flat_config(self) -> dict[str, str]:
+        """Its Spark settings: dotted keys, values as text."""
+        ...
+
+    def session_in_turn(self) -> SparkSession:
+        """The session with its settings, for a run."""
+        ...
 
 
 class Guard:
@@ -26,7 +36,7 @@ class Guard:
         resource: Makes the session.
     """
 
-    def __init__(self, resource: "DeltaPipelineResource") -> None:
+    def __init__(self, resource: SessionSource) -> None:
         self._resource = resource
         self.turn = ExitStack()
         """Ends the session's turn."""
@@ -46,7 +56,7 @@ class Guard:
 
 
 @contextmanager
-def guarded(resource: "DeltaPipelineResource", log: logging.Logger) -> Iterator[Guard]:
+def guarded(resource: SessionSource, log: logging.Logger) -> Iterator[Guard]:
     """Guard a step that may need its session.
 
     Args:
@@ -72,7 +82,7 @@ def guarded(resource: "DeltaPipelineResource", log: logging.Logger) -> Iterator[
 
 @contextmanager
 def guarded_session(
-    resource: "DeltaPipelineResource", log: logging.Logger
+    resource: SessionSource, log: logging.Logger
 ) -> Iterator[tuple[SparkSession, Redaction]]:
     """Give a step its session at once, and the redaction that knows the session's credentials.
 

@@ -12,8 +12,8 @@ import dagster as dg
 
 from delta_pipelines.dagster.run.check_evaluations import EVALUATIONS
 from delta_pipelines.dagster.run.earlier_attempts import Attempt
-from delta_pipelines.dagster.run.lineage import COLUMN_LINEAGE
-from delta_pipelines.dagster.specs.asset_specs import PipelineBinding
+from delta_pipelines.dagster.run.metadata import COLUMN_LINEAGE
+from delta_pipelines.dagster.specs.binding import PipelineBinding
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.model.identifiers import Identifier
 

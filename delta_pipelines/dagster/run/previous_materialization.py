@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from delta_pipelines.dagster.run.check_evaluations import Evaluation, read_evaluations
-from delta_pipelines.dagster.run.lineage import COLUMN_LINEAGE
-from delta_pipelines.dagster.run.metadata import data_version
+from delta_pipelines.dagster.run.metadata import COLUMN_LINEAGE, data_version
 from delta_pipelines.model.results import DatasetResult
 
 ROW_COUNT = "dagster/row_count"

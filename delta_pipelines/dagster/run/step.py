@@ -9,12 +9,18 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.run.carried_over import carried_over, finishing_run, unfinished
 from delta_pipelines.dagster.run.check_evaluations import evaluations_metadata, evaluations_of
+from delta_pipelines.dagster.run.check_results import (
+    check_results,
+    checks_left_out,
+    selected_checks,
+)
 from delta_pipelines.dagster.run.earlier_attempts import earlier_attempts
-from delta_pipelines.dagster.run.lineage import COLUMN_LINEAGE, table_lineage
 from delta_pipelines.dagster.run.metadata import (
+    COLUMN_LINEAGE,
     MetadataEntry,
     data_version,
     materialization_metadata,
+    table_lineage,
 )
 from delta_pipelines.dagster.run.previous_materialization import (
     ROW_COUNT,
@@ -31,13 +37,8 @@ from delta_pipelines.dagster.run.report import (
 )
 from delta_pipelines.dagster.run.step_selection import stored_checkpoints, work_of
 from delta_pipelines.dagster.run_config import requested_refresh
-from delta_pipelines.dagster.specs.asset_specs import PipelineBinding, binding_of, names_of
-from delta_pipelines.dagster.specs.check_specs import (
-    check_results,
-    checks_left_out,
-    expectations_of,
-    selected_checks,
-)
+from delta_pipelines.dagster.specs.binding import PipelineBinding, binding_of, names_of
+from delta_pipelines.dagster.specs.check_specs import expectations_of
 from delta_pipelines.execution import Execution
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.model.results import DatasetResult

@@ -1,48 +1,19 @@
 """The asset specs of a pipeline, and the way back from an asset key to its dataset."""
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from types import ModuleType
 
 import dagster as dg
 from dagster_shared.check import CheckError
 
 from delta_pipelines.dagster.specs.asset_keys import asset_key
-from delta_pipelines.dagster.specs.check_specs import CheckNames, check_names
+from delta_pipelines.dagster.specs.binding import BINDING_KEY, PipelineBinding
+from delta_pipelines.dagster.specs.check_specs import check_names
 from delta_pipelines.dagster.specs.translator import DatasetTranslatorData, DeltaPipelineTranslator
 from delta_pipelines.errors import DeclarationError, Problem
-from delta_pipelines.graph.graph import Dataset, Graph
+from delta_pipelines.graph.graph import Dataset
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.pipeline import Pipeline
-
-BINDING_KEY = "delta_pipelines/binding"
-"""Metadata key under which every asset carries its `PipelineBinding`; Dagster stores its class."""
-
-
-@dataclass(frozen=True)
-class PipelineBinding:
-    """What a run needs to find its way from selected assets to datasets.
-
-    Args:
-        pipeline: The pipeline.
-        graph: Its graph when the code location was loaded.
-        identifiers: Asset key -> dataset, for tables, persisted views and sources.
-        checks: Table and name of an expectation -> name of its asset check.
-    """
-
-    pipeline: Pipeline
-    graph: Graph
-    identifiers: Mapping[dg.AssetKey, Identifier]
-    checks: CheckNames
-
-    def key_of(self, identifier: Identifier) -> dg.AssetKey:
-        """The asset key of a dataset."""
-        return self._keys[identifier]
-
-    @cached_property
-    def _keys(self) -> Mapping[Identifier, dg.AssetKey]:
-        return {identifier: key for key, identifier in self.identifiers.items()}
 
 
 @dataclass(frozen=True)
@@ -115,23 +86,6 @@ def check_pipeline(given: object) -> None:
     raise DeclarationError(f"pipeline must be a Pipeline, not {told}")
 
 
-def binding_of(context: dg.AssetExecutionContext) -> PipelineBinding:
-    """The binding of the assets that a step is about.
-
-    Raises:
-        DagsterInvariantViolationError: The asset was not made by `delta_pipeline_assets`.
-    """
-    for spec in context.assets_def.specs:
-        binding = spec.metadata.get(BINDING_KEY)
-        if isinstance(binding, PipelineBinding):
-            return binding
-    raise dg.DagsterInvariantViolationError(
-        f"{context.op_execution_context.op_def.name} was not made by @delta_pipeline_assets, so "
-        "DeltaPipelineResource.run cannot tell its pipeline: decorate the function with "
-        "@delta_pipeline_assets(pipeline=...)."
-    )
-
-
 class _SpecBook:
     """Translates each dataset once: the deps of every dataset ask for keys of others."""
 
@@ -174,9 +128,3 @@ def _bound(spec: dg.AssetSpec, binding: PipelineBinding, skippable: bool) -> dg.
 
 def _problem(dataset: Dataset, message: str) -> DeclarationError:
     return DeclarationError(Problem(message, dataset.name, dataset.declaration.location))
-
-
-def names_of(binding: PipelineBinding, keys: Collection[dg.AssetKey]) -> tuple[Identifier, ...]:
-    """The datasets of asset keys, every one after what it reads."""
-    chosen = {binding.identifiers[key] for key in keys if key in binding.identifiers}
-    return tuple(a.identifier for a in binding.graph.assets if a.identifier in chosen)

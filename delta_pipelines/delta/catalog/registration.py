@@ -5,8 +5,8 @@ import logging
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from delta_pipelines.delta.catalog.entries import schema_place, table_identifier
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, optional
-from delta_pipelines.delta.log.snapshots import schema_place, table_identifier
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.identifiers import Identifier
 

@@ -9,8 +9,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from delta_pipelines.delta.catalog.entries import table_identifier
 from delta_pipelines.delta.jvm.bridge import Jvm, entries, is_classic, items, optional
-from delta_pipelines.delta.log.snapshots import table_identifier
 from delta_pipelines.delta.row_setting_rules import counts
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.identifiers import Identifier

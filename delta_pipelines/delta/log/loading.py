@@ -7,20 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from delta_pipelines.delta.catalog.entries import CatalogEntry, catalog_entries, entered_place
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, is_classic
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.signatures import unavailable
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES, explain, explained, is_not_there
 from delta_pipelines.delta.log.add_files import listed_files, logical_rows, read_entries
 from delta_pipelines.delta.log.describe_detail import described_table
-from delta_pipelines.delta.log.snapshots import (
-    CatalogEntry,
-    OpenLog,
-    catalog_entries,
-    entered_place,
-    open_log,
-    state_of,
-)
+from delta_pipelines.delta.log.snapshots import OpenLog, open_log, state_of
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_state import HistoryEntry, TableState

@@ -2,17 +2,19 @@
 
 import json
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.catalog.hive_metastore_query import places_of
+from delta_pipelines.delta.catalog.entries import (
+    CatalogEntry,
+    check_is_delta,
+    default_place,
+    entry_of,
+)
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, entries, items, optional
-from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.schema_mapping import logical_schema
@@ -20,8 +22,6 @@ from delta_pipelines.model.table_definition import OWNER, TABLE_ID, visible_prop
 from delta_pipelines.model.table_state import TableState
 
 _LOG = "org.apache.spark.sql.delta.DeltaLog"
-_AT_ONCE = 200
-"""Names in one question; a database has a limit for how many values a list may have."""
 CLUSTERING = "org.apache.spark.sql.delta.skipping.clustering"
 
 logger = logging.getLogger(__name__)
@@ -60,124 +60,6 @@ class OpenLog:
         return self.version >= 0
 
 
-@dataclass(frozen=True)
-class CatalogEntry:
-    """What the session catalog has under a name: nothing in a schema that exists, by default.
-
-    Args:
-        table: `CatalogTable`.
-        place: Location of a Delta table; alone, as nothing else was asked, it is enough to read it.
-        in_new_schema: True when the name's schema does not exist yet.
-    """
-
-    table: JavaObject | None = None
-    place: str | None = None
-    in_new_schema: bool = False
-
-
-def table_identifier(jvm: Jvm, identifier: Identifier) -> JavaObject:
-    """Spark's own identifier in the session catalog."""
-    return _named(jvm, identifier.name, jvm.some(identifier.schema))
-
-
-def _named(jvm: Jvm, name: str, schema: JavaObject) -> JavaObject:
-    return jvm.type("org.apache.spark.sql.catalyst.TableIdentifier")(name, schema)
-
-
-def catalog_entries(
-    spark: SparkSession, identifiers: Sequence[Identifier]
-) -> dict[Identifier, CatalogEntry]:
-    """Ask the session catalog for many names at once, in half of the time (Derby, 20 tables).
-
-    Args:
-        spark: A classic session.
-        identifiers: Names of schemas that exist.
-
-    Returns:
-        The entries. Those of a schema are left out where the question fails, as each name's own
-        question tells what is wrong.
-    """
-    jvm = Jvm(spark)
-    state = jvm.session.sessionState()
-    fold = str if state.conf().caseSensitiveAnalysis() else str.lower
-    schemas: dict[str, list[Identifier]] = {}
-    for identifier in identifiers:
-        schemas.setdefault(identifier.schema, []).append(identifier)
-    entries: dict[Identifier, CatalogEntry] = {}
-    for schema, named in schemas.items():
-        entries |= (known := _places(jvm, schema, named))
-        rest = [one for one in named if one not in known]
-        for start in range(0, len(rest), _AT_ONCE):
-            part = rest[start : start + _AT_ONCE]
-            try:
-                of_schema = jvm.some(schema)
-                asked = jvm.sequence([_named(jvm, one.name, of_schema) for one in part])
-                tables = items(state.catalog().getTablesByName(asked))
-            except SPARK_FAILURES:
-                logger.debug("The catalog does not tell its tables at once", exc_info=True)
-                continue
-            found = {fold(str(table.identifier().table())): table for table in tables}
-            for one in part:
-                table = found.get(fold(one.name))
-                # Java may write other letters small than Python does.
-                if table is not None or one.name.isascii():
-                    entries[one] = CatalogEntry(table)
-    return entries
-
-
-def _places(jvm: Jvm, schema: str, named: Sequence[Identifier]) -> dict[Identifier, CatalogEntry]:
-    """Entries of those that are Delta tables, or nothing, where one query tells of them."""
-    places = places_of(jvm, schema.lower(), [one.name.lower() for one in named])
-    if places is None:
-        return {}
-    told = {one: places.get(one.name.lower()) for one in named}
-    return {one: CatalogEntry(place=place) for one, place in told.items() if place != ""}
-
-
-def entered_place(
-    spark: SparkSession, identifier: Identifier, entry: CatalogEntry | None = None
-) -> str | None:
-    """The location that the session catalog has for a table; None when it has no such table.
-
-    Args:
-        spark: A classic session.
-        identifier: The name.
-        entry: What the catalog has under that name; None to ask it.
-    """
-    jvm = Jvm(spark)
-    if entry is None:
-        catalog, name = jvm.session.sessionState().catalog(), table_identifier(jvm, identifier)
-        if not catalog.tableExists(name):
-            return None
-        entry = CatalogEntry(catalog.getTableMetadata(name))
-    place: str | JavaObject | None = entry.place
-    if entry.table is not None:
-        place = optional(entry.table.storage().locationUri())
-    return None if place is None else str(jvm.root.org.apache.hadoop.fs.Path(place).toString())
-
-
-def table_place(spark: SparkSession, identifier: Identifier) -> str:
-    """Where a table is, or would be created; of a view, where a table of its name would be.
-
-    A function of the catalog alone: the session's warehouse counts only where the schema does not
-    exist.
-
-    Args:
-        spark: A classic session.
-        identifier: A name in the session catalog.
-    """
-    jvm = Jvm(spark)
-    catalog, path = jvm.session.sessionState().catalog(), jvm.root.org.apache.hadoop.fs.Path
-    if not catalog.databaseExists(identifier.schema):
-        return str(path(path(catalog.getDefaultDBPath(identifier.schema)), identifier.name))
-    # Unlike the question for one name, this one raises no error for a table that is missing.
-    entry = catalog_entries(spark, [identifier]).get(identifier)
-    place = entered_place(spark, identifier, entry)
-    if place is not None:
-        return place
-    return str(path(catalog.defaultTablePath(table_identifier(jvm, identifier))).toString())
-
-
 def open_log(
     spark: SparkSession,
     identifier: Identifier,
@@ -203,17 +85,17 @@ def open_log(
     """
     jvm = Jvm(spark)
     if entry is None:
-        entry = _entry_of(jvm, identifier, is_new=is_new)
+        entry = entry_of(jvm, identifier, is_new=is_new)
     if entry is None:
         return None
     table = entry.table
     if table is not None:
-        _check_is_delta(jvm, table, identifier)
+        check_is_delta(jvm, table, identifier)
         log = jvm.static(_LOG, "forTable")(jvm.session, table)
         return OpenLog(log, log.update(False, jvm.none, jvm.some(table)), table, registered=True)
     place = entry.place
     if place is None:
-        place = _default_place(jvm, identifier, in_new_schema=entry.in_new_schema)
+        place = default_place(jvm, identifier, in_new_schema=entry.in_new_schema)
     opened = open_place(jvm, place, registered=entry.place is not None)
     if (
         opened.exists
@@ -239,42 +121,6 @@ def open_place(jvm: Jvm, place: str | JavaObject, *, registered: bool) -> OpenLo
     """
     log = jvm.static(_LOG, "forTable")(jvm.session, jvm.root.org.apache.hadoop.fs.Path(place))
     return OpenLog(log, log.update(False, jvm.none, jvm.none), None, registered=registered)
-
-
-def _default_place(jvm: Jvm, identifier: Identifier, *, in_new_schema: bool) -> str | JavaObject:
-    """Where the catalog puts a managed table."""
-    catalog = jvm.session.sessionState().catalog()
-    if in_new_schema:
-        return schema_place(jvm, identifier.schema, identifier.name)
-    place: JavaObject = catalog.defaultTablePath(table_identifier(jvm, identifier))
-    return place
-
-
-def schema_place(jvm: Jvm, schema: str, name: str) -> str:
-    """Where a table is put whose schema does not exist yet (Spark: `makeQualifiedDBPath`)."""
-    path, state = jvm.root.org.apache.hadoop.fs.Path, jvm.session.sessionState()
-    folder = path(state.catalog().getDefaultDBPath(schema))  # relative to the warehouse
-    return str(path(path(path(state.conf().warehousePath()), folder), name).toString())
-
-
-def _entry_of(jvm: Jvm, identifier: Identifier, *, is_new: bool) -> CatalogEntry | None:
-    """What the session catalog has under one name; None when its schema does not exist."""
-    catalog = jvm.session.sessionState().catalog()
-    name = table_identifier(jvm, identifier)
-    if is_new:
-        if not catalog.databaseExists(identifier.schema):
-            return None
-        if not catalog.tableExists(name):
-            return CatalogEntry()
-    try:
-        # Asking first whether one exists that does would double the questions to the metastore.
-        return CatalogEntry(catalog.getTableMetadata(name))
-    except AnalysisException as error:
-        if error.getCondition() == "SCHEMA_NOT_FOUND":
-            return None
-        if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
-            raise
-        return CatalogEntry()
 
 
 _MAX_STATES = 10_000
@@ -366,23 +212,3 @@ def known_size(snapshot: JavaObject) -> tuple[int | None, int | None]:
     if checksum is None:
         return None, None
     return int(checksum.numFiles()), int(checksum.tableSizeBytes())
-
-
-def _check_is_delta(jvm: Jvm, entry: JavaObject, identifier: Identifier) -> None:
-    if jvm.object("org.apache.spark.sql.delta.DeltaTableUtils").isDeltaTable(entry):
-        return
-    kind = entry.tableType().name()
-    if kind == "VIEW":
-        raise DatasetError(
-            "the catalog has a view of this name, and only a Delta table will do: name a dataset "
-            "differently, or drop the view when nobody needs it; as a source name the table behind "
-            "the view, or read it with `spark.table(...)`.",
-            dataset=str(identifier),
-        )
-    provider = (optional(entry.provider()) or "hive").lower()
-    if provider != "delta":
-        raise DatasetError(
-            f"the catalog has a {provider} table of this name, not a Delta table: drop it, convert "
-            f"it (`CONVERT TO DELTA {identifier}`, Parquet only), or name the dataset differently.",
-            dataset=str(identifier),
-        )

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, items, optional
+from delta_pipelines.delta.jvm.sessions import is_on
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.log.add_files import logical_rows, read_entries
 from delta_pipelines.delta.log.loading import whole_numbers
@@ -25,12 +26,14 @@ from delta_pipelines.delta.merge.internal_columns import FILE, ROW
 from delta_pipelines.delta.merge.resolved_merge import MergePlan, literal
 from delta_pipelines.delta.merge.roaring_bitmaps import Places
 from delta_pipelines.delta.write.partition_values import checked_partitions
+from delta_pipelines.model.identifiers import quoted
 from delta_pipelines.model.run_steps import Step
 
 log = logging.getLogger(__name__)
 
 _DELTA = "org.apache.spark.sql.delta"
 _BASE = f"{_DELTA}.commands.MergeIntoCommandBase"
+_REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 _STATS_TEXT_LENGTH = 32
 """Delta's default length of text in statistics that it makes anew."""
 
@@ -203,13 +206,21 @@ class MergeTransaction:
             "numTargetPartitionsRemovedFrom": partitions,
         }
 
+    def _by_partition(self, rows: DataFrame) -> DataFrame:
+        target = self._plan.target
+        wanted = is_on(self._jvm.spark, _REPARTITION, "true")
+        # An optimized write shuffles the rows by itself.
+        if not target.partition_columns or not wanted or target.writes_optimized:
+            return rows
+        return rows.repartition(*[F.col(quoted(name)) for name in target.partition_columns])
+
     def write(self, rows: DataFrame) -> int | None:
         """Write rows into new files, by Delta's writer: constraints, statistics, column mapping.
 
         Returns:
             How many rows are in the new data files; None where no statistics are written.
         """
-        rows = checked_partitions(rows, self._plan.target.partition_columns)
+        rows = checked_partitions(self._by_partition(rows), self._plan.target.partition_columns)
         written = self._txn.writeFiles(rows._jdf)
         actions = items(written)
         self._actions += actions

@@ -7,8 +7,8 @@ from pathlib import Path
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from delta_pipelines.delta.catalog.entries import table_place
 from delta_pipelines.delta.jvm.bridge import JavaObject, Packages, is_classic
-from delta_pipelines.delta.log.snapshots import table_place
 from delta_pipelines.delta.storage.lease_files import (
     MOST_BYTES,
     SUFFIX,

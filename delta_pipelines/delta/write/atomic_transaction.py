@@ -9,11 +9,12 @@ from dataclasses import replace as changed
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.delta.catalog import registration
+from delta_pipelines.delta.catalog.entries import CatalogEntry
 from delta_pipelines.delta.jvm.bridge import Jvm
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES, explain, explained
 from delta_pipelines.delta.log.data_versions import KEEPS_ROWS_KEY, note_write
-from delta_pipelines.delta.log.snapshots import CatalogEntry, OpenLog, open_log, state_of
+from delta_pipelines.delta.log.snapshots import OpenLog, open_log, state_of
 from delta_pipelines.delta.write.conflicts import conflict_error
 from delta_pipelines.delta.write.metadata import WantedMetadata
 from delta_pipelines.delta.write.optimistic_transaction import Staging

@@ -2,17 +2,12 @@
 
 from pyspark.sql import SparkSession
 
+from delta_pipelines.delta.catalog.entries import CatalogEntry, schema_place
 from delta_pipelines.delta.jvm.bridge import Jvm, is_classic
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.signatures import check_signatures, unavailable
 from delta_pipelines.delta.jvm.spark_errors import explained
-from delta_pipelines.delta.log.snapshots import (
-    CatalogEntry,
-    OpenLog,
-    open_log,
-    open_place,
-    schema_place,
-)
+from delta_pipelines.delta.log.snapshots import OpenLog, open_log, open_place
 from delta_pipelines.delta.write.optimistic_transaction import Staging
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_definition import TableDefinition, check_definition

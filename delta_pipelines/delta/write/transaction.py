@@ -5,8 +5,8 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from delta_pipelines.delta.catalog.entries import CatalogEntry
 from delta_pipelines.delta.jvm.signatures import unavailable
-from delta_pipelines.delta.log.snapshots import CatalogEntry
 from delta_pipelines.delta.write.atomic_transaction import DeltaTransaction
 from delta_pipelines.delta.write.multi_commit_transaction import SeveralCommits
 from delta_pipelines.model.identifiers import Identifier

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
 
@@ -9,7 +10,26 @@ from delta_pipelines.delta.query.relations import Relation
 from delta_pipelines.errors import Problem, UndeclaredInputError
 from delta_pipelines.graph.graph import Flow, Graph
 from delta_pipelines.model.identifiers import SESSION_CATALOG, Identifier
-from delta_pipelines.planning.plan import InputVersion
+
+
+@dataclass(frozen=True)
+class InputVersion:
+    """One input of a dataset and the version of it that the run reads.
+
+    Args:
+        name: As the query names it.
+        table: Qualified name, path, or a description for what has no name.
+        kind: `run` (written by this run), `pinned` (a Delta table at `version`), `stream` (what
+            is new in a table), `view`, `outside` (read without being declared) or `files`.
+        version: Delta version, None when there is none or this run makes it.
+        table_id: Delta table id, None when there is none or this run makes it.
+    """
+
+    name: str
+    table: str
+    kind: str
+    version: int | None = None
+    table_id: str | None = None
 
 
 def check_inputs_read(

@@ -11,8 +11,8 @@ from delta_pipelines.delta.query.relations import Relation, relations
 from delta_pipelines.delta.startup.expression_ids import number_from_high
 from delta_pipelines.graph.graph import Flow, Graph, Source, View
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines.planning.plan import InputVersion
 from delta_pipelines.planning.query.declared_inputs import (
+    InputVersion,
     check_inputs_read,
     outside_inputs,
     refusing_unwritten_datasets,

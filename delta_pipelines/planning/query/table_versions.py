@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.catalog.entries import CatalogEntry
 from delta_pipelines.delta.log.loading import (
     files_gone,
     known_entries,
@@ -10,7 +11,6 @@ from delta_pipelines.delta.log.loading import (
     read_pinned,
     schema_exists,
 )
-from delta_pipelines.delta.log.snapshots import CatalogEntry
 from delta_pipelines.delta.stream.stream_reader import empty_stream, read_stream, stream_schema
 from delta_pipelines.delta.write.row_casts import empty_frame
 from delta_pipelines.errors import DatasetError

@@ -8,12 +8,61 @@ from pyspark.sql.types import StructType
 
 from delta_pipelines.errors import SchemaChangeError
 from delta_pipelines.graph.graph import Table
-from delta_pipelines.model.checkpoints import CHECKPOINTS_KEY, checkpoints_of, next_epoch
-from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.checkpoints import (
+    CHECKPOINTS_KEY,
+    Checkpoint,
+    checkpoints_of,
+    next_epoch,
+)
+from delta_pipelines.model.table_definition import TableDefinition, columns
 from delta_pipelines.model.table_state import TableState
-from delta_pipelines.planning.schema.flow_columns import check_given
 from delta_pipelines.planning.schema.schema_evolution import Refused, merged_schema, nullable_schema
 from delta_pipelines.planning.schema.target_definition import table_definition, ways_out
+
+
+def given_columns(schema: StructType) -> tuple[str, ...]:
+    """The columns of a flow's query, nested ones as dotted paths; in lower case, sorted.
+
+    Args:
+        schema: Columns of its query.
+
+    Example:
+        >>> inner = StructType().add("b", "integer")
+        >>> given_columns(StructType().add("Id", "integer").add("a", inner))
+        ('a', 'a.b', 'id')
+    """
+    return tuple(sorted({path.lower() for path, _ in columns(schema)}))
+
+
+def check_given(
+    table: StructType, checkpoints: Mapping[str, Checkpoint], flows: Mapping[str, StructType]
+) -> None:
+    """Refuse flows that no longer give a column that they gave, and that the table still has.
+
+    A flow that never gave it, or of which that was not recorded, is let be.
+
+    Args:
+        table: Columns that the table has.
+        checkpoints: What the table remembers of its flows.
+        flows: Flow's name -> columns that it gives now.
+
+    Raises:
+        Refused: Names every flow and column.
+    """
+    reasons = []
+    for name, schema in flows.items():
+        had, gives = checkpoints.get(name.lower()), set(given_columns(schema))
+        gone = set(had.columns or ()) - gives if had is not None else set()
+        # Of a struct that is gone its parts need not be named.
+        gone = {path for path in gone if path.rpartition(".")[0] not in gone}
+        reasons += [
+            f"column {path} ({field.dataType.simpleString()}) is not in flow {name!r} any more, "
+            f"which gave it before, so that its new rows would be NULL there."
+            for path, field in columns(table)
+            if path.lower() in gone
+        ]
+    if reasons:
+        raise Refused(reasons)
 
 
 def flow_definition(

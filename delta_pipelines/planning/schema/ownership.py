@@ -7,6 +7,7 @@ else set stays. So the table remembers which keys a declaration put there.
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from delta_pipelines.errors import DatasetError
@@ -19,7 +20,7 @@ from delta_pipelines.model.stored_values import (
     stored_text,
 )
 from delta_pipelines.model.table_definition import is_protocol
-from delta_pipelines.planning.plan import PropertyChange
+from delta_pipelines.security.redaction import REDACTED, is_sensitive
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,36 @@ KIND_KEY = "delta_pipelines.kind"
 _BOOKKEEPING = (PIPELINE_KEY, OWNED_KEY, KIND_KEY, CHECKPOINTS_KEY, REPLACED_KEY, EPOCH_KEY)
 COMMENT = "comment"
 """Stands among the owned keys when the declaration set the table's comment."""
+
+
+@dataclass(frozen=True)
+class PropertyChange:
+    """A table property to set, change or remove.
+
+    Args:
+        key: The property.
+        current: Its value now, None when it is not set.
+        target: Its value afterwards, None when it is removed.
+    """
+
+    key: str
+    current: str | None
+    target: str | None
+
+    def __str__(self) -> str:
+        before, after = self.shown
+        if before is None:
+            return f"+ {self.key} = {after}"
+        if after is None:
+            return f"- {self.key} = {before}"
+        return f"~ {self.key}: {before} -> {after}"
+
+    @property
+    def shown(self) -> tuple[str | None, str | None]:
+        """(current, target) as they may be shown: a credential is not."""
+        if not is_sensitive(self.key):
+            return self.current, self.target
+        return self.current and REDACTED, self.target and REDACTED
 
 
 def owner(properties: Mapping[str, str]) -> str | None:

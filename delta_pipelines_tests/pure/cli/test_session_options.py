@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from delta_pipelines.cli import commands as command
-from delta_pipelines.cli.credentials import Credentials
-from delta_pipelines.cli.options import SessionOptions, settings_from
-from delta_pipelines.cli.warehouses import new_warehouse
+from delta_pipelines.cli.console import Credentials
+from delta_pipelines.cli.options import SessionOptions, new_warehouse, settings_from
 from delta_pipelines.errors import SessionError
 
 SHOP = """

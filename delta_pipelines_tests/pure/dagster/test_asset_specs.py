@@ -9,7 +9,8 @@ from delta_pipelines.dagster import (
     DeltaPipelineTranslatorSettings,
     delta_pipeline_assets,
 )
-from delta_pipelines.dagster.specs.asset_specs import BINDING_KEY, build_specs
+from delta_pipelines.dagster.specs.asset_specs import build_specs
+from delta_pipelines.dagster.specs.binding import BINDING_KEY
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.pipeline import Pipeline

@@ -254,7 +254,7 @@ def test_it_is_a_lazy_pyspark_resource_and_takes_another():
 def test_a_pipeline_run_outside_its_decorator_says_so():
     @dg.multi_asset(specs=[dg.AssetSpec("a")])
     def plain(context: dg.AssetExecutionContext):
-        from delta_pipelines.dagster.specs.asset_specs import binding_of
+        from delta_pipelines.dagster.specs.binding import binding_of
 
         binding_of(context)
 

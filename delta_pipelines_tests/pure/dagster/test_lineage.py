@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from delta_pipelines.dagster.run.lineage import table_lineage
+from delta_pipelines.dagster.run.metadata import table_lineage
 from delta_pipelines.dagster.specs.asset_keys import asset_key
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.planning.query.column_lineage import ColumnOrigin

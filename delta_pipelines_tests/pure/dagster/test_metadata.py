@@ -10,8 +10,8 @@ from delta_pipelines.dagster.run.metadata import (
 from delta_pipelines.dagster.run.report import failure, results_table
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.merge import MergeResult
-from delta_pipelines.merge.materialize_decision import MaterializeSourceReason
 from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.merge_result import MaterializeSourceReason
 from delta_pipelines.model.results import DatasetResult, TableFacts
 from delta_pipelines.model.table_state import TableVersion
 

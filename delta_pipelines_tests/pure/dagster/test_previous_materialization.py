@@ -10,7 +10,7 @@ from delta_pipelines.dagster.run.check_evaluations import (
     evaluations_of,
     read_evaluations,
 )
-from delta_pipelines.dagster.run.lineage import COLUMN_LINEAGE, table_lineage
+from delta_pipelines.dagster.run.metadata import COLUMN_LINEAGE, table_lineage
 from delta_pipelines.dagster.run.previous_materialization import (
     Standing,
     is_asked,

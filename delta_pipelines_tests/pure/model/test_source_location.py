@@ -5,11 +5,8 @@ from functools import wraps
 from pathlib import Path
 
 import delta_pipelines
-from delta_pipelines.model.source_location import (
-    SourceLocation,
-    location_of_caller,
-    location_of_function,
-)
+from delta_pipelines.errors import SourceLocation
+from delta_pipelines.model.source_location import location_of_caller, location_of_function
 
 
 def decorator(function):

@@ -10,7 +10,7 @@ from delta_pipelines.graph.graph import Table
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
-from delta_pipelines.planning.decision import TableDecision, decide
+from delta_pipelines.planning.table_action import TableDecision, decide
 
 SCHEMA = StructType().add("n", IntegerType())
 WANTED = TableDefinition(SCHEMA, ("n",), (), {"a": "1"}, "comment")

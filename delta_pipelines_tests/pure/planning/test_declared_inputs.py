@@ -7,8 +7,8 @@ import delta_pipelines as dp
 from delta_pipelines.delta.query.relations import Relation
 from delta_pipelines.graph.graph import Flow
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines.planning.plan import InputVersion
 from delta_pipelines.planning.query.declared_inputs import (
+    InputVersion,
     advice,
     check_inputs_read,
     outside_inputs,

@@ -9,8 +9,11 @@ from delta_pipelines.graph.graph import Table
 from delta_pipelines.model.checkpoints import Checkpoint, checkpoints_property
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_state import TableState
-from delta_pipelines.planning.schema.flow_columns import check_given, given_columns
-from delta_pipelines.planning.schema.flow_definition import flow_definition
+from delta_pipelines.planning.schema.flow_definition import (
+    check_given,
+    flow_definition,
+    given_columns,
+)
 from delta_pipelines.planning.schema.schema_evolution import Refused
 
 FEW = StructType().add("id", "integer")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from delta_pipelines.planning.query.sequence import newer, not_older, qualified
+from delta_pipelines.planning.query.expressions import newer, not_older, qualified
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 from pyspark.sql.types import StructType
 
-from delta_pipelines.delta.log.snapshots import CatalogEntry
+from delta_pipelines.delta.catalog.entries import CatalogEntry
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_state import TableState

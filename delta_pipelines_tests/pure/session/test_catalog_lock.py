@@ -18,9 +18,9 @@ from delta_pipelines.session.catalog_lock import (
     CatalogLock,
     CatalogLockedError,
     Holder,
+    derby_holder,
     read_holder,
 )
-from delta_pipelines.session.derby import derby_holder
 
 HOLD = """
 import sys

@@ -9,14 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.catalog import hive_metastore_query
+from delta_pipelines.delta.catalog.entries import CatalogEntry, catalog_entries, entered_place
 from delta_pipelines.delta.catalog.hive_metastore_query import Database
 from delta_pipelines.delta.jvm.bridge import Jvm
-from delta_pipelines.delta.log.snapshots import (
-    CatalogEntry,
-    catalog_entries,
-    entered_place,
-    open_log,
-)
+from delta_pipelines.delta.log.snapshots import open_log
 from delta_pipelines.model.identifiers import Identifier
 
 RoundTrips = Callable[[Callable[[], object]], list[str]]

@@ -1,0 +1,65 @@
+"""A pipeline's datasets, and the asset keys and check names that they have."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import dagster as dg
+
+from delta_pipelines.graph.graph import Graph
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.pipeline import Pipeline
+
+CheckNames = Mapping[tuple[Identifier, str], str]
+"""Table and name of an expectation -> name of its asset check."""
+
+BINDING_KEY = "delta_pipelines/binding"
+"""Metadata key under which every asset carries its `PipelineBinding`; Dagster stores its class."""
+
+
+@dataclass(frozen=True)
+class PipelineBinding:
+    """What a run needs to find its way from selected assets to datasets.
+
+    Args:
+        pipeline: The pipeline.
+        graph: Its graph when the code location was loaded.
+        identifiers: Asset key -> dataset, for tables, persisted views and sources.
+        checks: Table and name of an expectation -> name of its asset check.
+    """
+
+    pipeline: Pipeline
+    graph: Graph
+    identifiers: Mapping[dg.AssetKey, Identifier]
+    checks: CheckNames
+
+    def key_of(self, identifier: Identifier) -> dg.AssetKey:
+        """The asset key of a dataset."""
+        return self._keys[identifier]
+
+    @cached_property
+    def _keys(self) -> Mapping[Identifier, dg.AssetKey]:
+        return {identifier: key for key, identifier in self.identifiers.items()}
+
+
+def binding_of(context: dg.AssetExecutionContext) -> PipelineBinding:
+    """The binding of the assets that a step is about.
+
+    Raises:
+        DagsterInvariantViolationError: The asset was not made by `delta_pipeline_assets`.
+    """
+    for spec in context.assets_def.specs:
+        binding = spec.metadata.get(BINDING_KEY)
+        if isinstance(binding, PipelineBinding):
+            return binding
+    raise dg.DagsterInvariantViolationError(
+        f"{context.op_execution_context.op_def.name} was not made by @delta_pipeline_assets, so "
+        "DeltaPipelineResource.run cannot tell its pipeline: decorate the function with "
+        "@delta_pipeline_assets(pipeline=...)."
+    )
+
+
+def names_of(binding: PipelineBinding, keys: Collection[dg.AssetKey]) -> tuple[Identifier, ...]:
+    """The datasets of asset keys, every one after what it reads."""
+    chosen = {binding.identifiers[key] for key in keys if key in binding.identifiers}
+    return tuple(a.identifier for a in binding.graph.assets if a.identifier in chosen)

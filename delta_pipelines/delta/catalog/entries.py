@@ -1,0 +1,197 @@
+"""What the session catalog has under a name."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from delta_pipelines.delta.catalog.hive_metastore_query import places_of
+from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, items, optional
+from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.model.identifiers import Identifier
+
+logger = logging.getLogger(__name__)
+
+_AT_ONCE = 200
+"""Names in one question; a database has a limit for how many values a list may have."""
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """What the session catalog has under a name: nothing in a schema that exists, by default.
+
+    Args:
+        table: `CatalogTable`.
+        place: Location of a Delta table; alone, as nothing else was asked, it is enough to read it.
+        in_new_schema: True when the name's schema does not exist yet.
+    """
+
+    table: JavaObject | None = None
+    place: str | None = None
+    in_new_schema: bool = False
+
+
+def table_identifier(jvm: Jvm, identifier: Identifier) -> JavaObject:
+    """Spark's own identifier in the session catalog."""
+    return _named(jvm, identifier.name, jvm.some(identifier.schema))
+
+
+def _named(jvm: Jvm, name: str, schema: JavaObject) -> JavaObject:
+    return jvm.type("org.apache.spark.sql.catalyst.TableIdentifier")(name, schema)
+
+
+def catalog_entries(
+    spark: SparkSession, identifiers: Sequence[Identifier]
+) -> dict[Identifier, CatalogEntry]:
+    """Ask the session catalog for many names at once, in half of the time (Derby, 20 tables).
+
+    Args:
+        spark: A classic session.
+        identifiers: Names of schemas that exist.
+
+    Returns:
+        The entries. Those of a schema are left out where the question fails, as each name's own
+        question tells what is wrong.
+    """
+    jvm = Jvm(spark)
+    state = jvm.session.sessionState()
+    fold = str if state.conf().caseSensitiveAnalysis() else str.lower
+    schemas: dict[str, list[Identifier]] = {}
+    for identifier in identifiers:
+        schemas.setdefault(identifier.schema, []).append(identifier)
+    entries: dict[Identifier, CatalogEntry] = {}
+    for schema, named in schemas.items():
+        entries |= (known := _places(jvm, schema, named))
+        rest = [one for one in named if one not in known]
+        for start in range(0, len(rest), _AT_ONCE):
+            part = rest[start : start + _AT_ONCE]
+            try:
+                of_schema = jvm.some(schema)
+                asked = jvm.sequence([_named(jvm, one.name, of_schema) for one in part])
+                tables = items(state.catalog().getTablesByName(asked))
+            except SPARK_FAILURES:
+                logger.debug("The catalog does not tell its tables at once", exc_info=True)
+                continue
+            found = {fold(str(table.identifier().table())): table for table in tables}
+            for one in part:
+                table = found.get(fold(one.name))
+                # Java may write other letters small than Python does.
+                if table is not None or one.name.isascii():
+                    entries[one] = CatalogEntry(table)
+    return entries
+
+
+def _places(jvm: Jvm, schema: str, named: Sequence[Identifier]) -> dict[Identifier, CatalogEntry]:
+    """Entries of those that are Delta tables, or nothing, where one query tells of them."""
+    places = places_of(jvm, schema.lower(), [one.name.lower() for one in named])
+    if places is None:
+        return {}
+    told = {one: places.get(one.name.lower()) for one in named}
+    return {one: CatalogEntry(place=place) for one, place in told.items() if place != ""}
+
+
+def entered_place(
+    spark: SparkSession, identifier: Identifier, entry: CatalogEntry | None = None
+) -> str | None:
+    """The location that the session catalog has for a table; None when it has no such table.
+
+    Args:
+        spark: A classic session.
+        identifier: The name.
+        entry: What the catalog has under that name; None to ask it.
+    """
+    jvm = Jvm(spark)
+    if entry is None:
+        catalog, name = jvm.session.sessionState().catalog(), table_identifier(jvm, identifier)
+        if not catalog.tableExists(name):
+            return None
+        entry = CatalogEntry(catalog.getTableMetadata(name))
+    place: str | JavaObject | None = entry.place
+    if entry.table is not None:
+        place = optional(entry.table.storage().locationUri())
+    return None if place is None else str(jvm.root.org.apache.hadoop.fs.Path(place).toString())
+
+
+def table_place(spark: SparkSession, identifier: Identifier) -> str:
+    """Where a table is, or would be created; of a view, where a table of its name would be.
+
+    A function of the catalog alone: the session's warehouse counts only where the schema does not
+    exist.
+
+    Args:
+        spark: A classic session.
+        identifier: A name in the session catalog.
+    """
+    jvm = Jvm(spark)
+    # Unlike the question for one name, this one raises no error for a table that is missing.
+    entry = catalog_entries(spark, [identifier]).get(identifier)
+    place = entered_place(spark, identifier, entry)
+    if place is not None:
+        return place
+    catalog, path = jvm.session.sessionState().catalog(), jvm.root.org.apache.hadoop.fs.Path
+    try:
+        return str(path(catalog.defaultTablePath(table_identifier(jvm, identifier))).toString())
+    except AnalysisException as error:
+        if error.getCondition() != "SCHEMA_NOT_FOUND":
+            raise
+        return str(path(path(catalog.getDefaultDBPath(identifier.schema)), identifier.name))
+
+
+def default_place(jvm: Jvm, identifier: Identifier, *, in_new_schema: bool) -> str | JavaObject:
+    """Where the catalog puts a managed table."""
+    catalog = jvm.session.sessionState().catalog()
+    if in_new_schema:
+        return schema_place(jvm, identifier.schema, identifier.name)
+    place: JavaObject = catalog.defaultTablePath(table_identifier(jvm, identifier))
+    return place
+
+
+def schema_place(jvm: Jvm, schema: str, name: str) -> str:
+    """Where a table is put whose schema does not exist yet (Spark: `makeQualifiedDBPath`)."""
+    path, state = jvm.root.org.apache.hadoop.fs.Path, jvm.session.sessionState()
+    folder = path(state.catalog().getDefaultDBPath(schema))  # relative to the warehouse
+    return str(path(path(path(state.conf().warehousePath()), folder), name).toString())
+
+
+def entry_of(jvm: Jvm, identifier: Identifier, *, is_new: bool) -> CatalogEntry | None:
+    """What the session catalog has under one name; None when its schema does not exist."""
+    catalog = jvm.session.sessionState().catalog()
+    name = table_identifier(jvm, identifier)
+    if is_new:
+        if not catalog.databaseExists(identifier.schema):
+            return None
+        if not catalog.tableExists(name):
+            return CatalogEntry()
+    try:
+        # Asking first whether one exists that does would double the questions to the metastore.
+        return CatalogEntry(catalog.getTableMetadata(name))
+    except AnalysisException as error:
+        if error.getCondition() == "SCHEMA_NOT_FOUND":
+            return None
+        if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+            raise
+        return CatalogEntry()
+
+
+def check_is_delta(jvm: Jvm, entry: JavaObject, identifier: Identifier) -> None:
+    """Raise where a name is a view or a table of another format."""
+    if jvm.object("org.apache.spark.sql.delta.DeltaTableUtils").isDeltaTable(entry):
+        return
+    kind = entry.tableType().name()
+    if kind == "VIEW":
+        raise DatasetError(
+            "the catalog has a view of this name, and only a Delta table will do: name a dataset "
+            "differently, or drop the view when nobody needs it; as a source name the table behind "
+            "the view, or read it with `spark.table(...)`.",
+            dataset=str(identifier),
+        )
+    provider = (optional(entry.provider()) or "hive").lower()
+    if provider != "delta":
+        raise DatasetError(
+            f"the catalog has a {provider} table of this name, not a Delta table: drop it, convert "
+            f"it (`CONVERT TO DELTA {identifier}`, Parquet only), or name the dataset differently.",
+            dataset=str(identifier),
+        )
