@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.merge.source_facts import SourceFacts
 from delta_pipelines.merge.builder import MergeBuilder, merge_into
 from delta_pipelines.merge.materialize_decision import should_materialize_source
 from delta_pipelines.model.merge_result import MaterializeSourceReason, MergeResult
+from delta_pipelines.model.source_facts import SourceFacts
 
 if TYPE_CHECKING:
     from delta_pipelines.merge.source import MergeSource

@@ -6,8 +6,8 @@ decision and its reasons are Delta's own (`MergeIntoMaterializeSource`, Delta 4.
 `merge.prepared` carries it out.
 """
 
-from delta_pipelines.delta.merge.source_facts import SourceFacts
 from delta_pipelines.model.merge_result import MaterializeSourceReason
+from delta_pipelines.model.source_facts import SourceFacts
 
 
 def should_materialize_source(

@@ -25,10 +25,11 @@ from delta_pipelines.delta.merge.materialized_rows import (
 )
 from delta_pipelines.delta.merge.pinned_query import pinned
 from delta_pipelines.delta.merge.row_numbers import numbered
-from delta_pipelines.delta.merge.source_facts import SourceFacts, gather_source_facts
+from delta_pipelines.delta.merge.source_facts import gather_source_facts
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge.materialize_decision import should_materialize_source
 from delta_pipelines.model.merge_result import MaterializeSourceReason
+from delta_pipelines.model.source_facts import SourceFacts
 
 log = logging.getLogger(__name__)
 

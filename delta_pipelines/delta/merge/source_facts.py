@@ -1,7 +1,6 @@
 """What the analysed plan of a merge's source says, as Delta itself reads it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
@@ -9,32 +8,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, items, optional
 from delta_pipelines.delta.jvm.sessions import is_on
 from delta_pipelines.delta.query.plan_nodes import files_relation
-
-
-@dataclass(frozen=True)
-class SourceFacts:
-    """What the analysed plan of a source and the session say about reading it twice.
-
-    Args:
-        only_delta_scans: Every leaf, also inside subqueries, is a Delta table or no table at all.
-        deterministic: Only projections, filters, unions and distincts of deterministic
-            expressions; a join, an aggregate, a sort, a limit or a correlated subquery is not.
-        ignores_unreadable_files: `spark.sql.files.ignoreMissingFiles` or `ignoreCorruptFiles`,
-            as a setting or as a read option, and Delta is to materialise then (its default).
-        has_udf: A user-defined function somewhere, even if marked deterministic.
-        cached: Some part is cached, and Delta is to materialise then (its default).
-
-    Example:
-        >>> SourceFacts().deterministic
-        True
-    """
-
-    only_delta_scans: bool = True
-    deterministic: bool = True
-    ignores_unreadable_files: bool = False
-    has_udf: bool = False
-    cached: bool = False
-
+from delta_pipelines.model.source_facts import SourceFacts
 
 _MERGE = "spark.databricks.delta.merge"
 _UNREADABLE = ("ignoreMissingFiles", "ignoreCorruptFiles")

@@ -193,7 +193,7 @@ def test_what_dagster_refuses_names_the_dataset():
     pipeline.materialized_view("t", "SELECT 1 AS n", owners=["nobody"])
     with pytest.raises(DeclarationError, match=r"t: Dagster refuses its asset: .*nobody") as caught:
         build_specs(pipeline, None)
-    assert caught.value.problems[0].location.file.endswith("test_specs.py")
+    assert caught.value.problems[0].location.file.endswith("test_asset_specs.py")
 
 
 def test_two_datasets_with_one_key_are_refused():

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pipelines.delta.merge.source_facts import SourceFacts
 from delta_pipelines.merge.materialize_decision import should_materialize_source
 from delta_pipelines.model.merge_result import MaterializeSourceReason
+from delta_pipelines.model.source_facts import SourceFacts
 
 Reason = MaterializeSourceReason
 SAFE = SourceFacts()
