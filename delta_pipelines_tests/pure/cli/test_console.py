@@ -81,7 +81,7 @@ def test_a_terminal_and_columns_say_how_wide_they_are(
 
 
 def test_the_commands_consoles_follow_the_rule() -> None:
-    code = "from delta_pipelines.cli import commands as cli; print(cli.console.width, cli.errors.width)"
+    code = "from delta_pipelines.cli.console import console, errors; print(console.width, errors.width)"
     environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
     answer = subprocess.run(
         [sys.executable, "-c", code],
