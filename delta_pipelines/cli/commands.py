@@ -23,7 +23,7 @@ from delta_pipelines.cli.options import (
     strict_option,
 )
 from delta_pipelines.cli.target import load_pipeline
-from delta_pipelines.errors import DatasetError, PipelineError
+from delta_pipelines.errors import DatasetError, PipelineError, SessionError
 from delta_pipelines.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -208,6 +208,24 @@ def maintain(
         well = well and result.status != "failed"
     if not well:
         sys.exit(1)
+
+
+@cli.command()
+@session_options
+def relocate(place: SessionOptions) -> None:
+    """Repair the embedded catalog of a warehouse that was moved or copied.
+
+    Its catalog names the tables where they were; afterwards it names them where they are now.
+    """
+    from delta_pipelines.session.relocation import relocate_warehouse
+
+    if place.catalog is not None:
+        raise SessionError("`relocate` repairs an embedded catalog: leave out `--catalog`.")
+    with errors.status("starting Spark ..."):
+        changed = relocate_warehouse(
+            place.warehouse, config=place.settings, lock_timeout=place.lock_timeout
+        )
+    console.print(f"{changed} locations changed." if changed else "Nothing to change.")
 
 
 @cli.command("warm-up")

@@ -43,7 +43,7 @@ class Progress:
 
     Example:
         >>> with Progress(plan, console_on()) as progress:
-        ...     for result in pipeline.stream(plan, spark):
+        ...     for result in pipeline.iter_results(plan, spark):
         ...         progress.ended(result)
     """
 
@@ -51,7 +51,7 @@ class Progress:
         self._console = console
         self._steps: dict[str, tuple[str, float]] = {}
         self._ended: dict[str, DatasetResult] = {}
-        self._datasets = [str(dataset.identifier) for dataset in plan.datasets]
+        self._datasets = [str(dataset.identifier) for dataset in plan.datasets.values()]
         self._spinner = Spinner("dots")
         self._lock = threading.Lock()
         self._observer: AbstractContextManager[None] | None = None

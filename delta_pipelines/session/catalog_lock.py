@@ -84,7 +84,15 @@ POLL_SECONDS = 0.2
 
 
 class CatalogLockedError(SessionError):
-    """Another process has the catalog; the same call can succeed later."""
+    """Another process has the catalog; the same call can succeed later.
+
+    Example:
+        >>> try:
+        ...     spark = get_session("warehouse", lock_timeout=0)
+        ... except CatalogLockedError as error:
+        ...     print(error.transient)
+        True
+    """
 
     transient = True
 

@@ -1,9 +1,9 @@
 """A SparkSession with Delta and a persistent catalog, built once per process."""
 
 import os
+import shlex
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.errors import SessionError
 from delta_pipelines.model.identifiers import SESSION_CATALOG
-from delta_pipelines.security.redaction import Redaction
-from delta_pipelines.session.catalog_lock import CatalogLock, CatalogLockedError
+from delta_pipelines.session.catalog_lock import CatalogLock
 from delta_pipelines.session.config import (
     DATABASE_FOLDER,
     METASTORE_FOLDER,
@@ -26,13 +25,13 @@ from delta_pipelines.session.spark_home import check_spark_home
 from delta_pipelines.system.jars import download_turn
 from delta_pipelines.system.postgres_catalog import (
     Catalog,
-    CatalogServerError,
     PostgresCatalog,
     check_reachable,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+from delta_pipelines.session.start import start_spark
 
 __all__ = [
     "LiveSessionError",
@@ -83,8 +82,8 @@ def get_session(
     lets the next process in, as does the end of this process, however it ends. With a catalog on
     PostgreSQL any number of processes use a warehouse at once.
 
-    A warehouse that was moved or copied with the embedded catalog inside takes that along: the
-    catalog names the tables where the warehouse is now, and a warning says so.
+    A warehouse that was moved or copied with the embedded catalog inside is refused, because that
+    names the tables of the original: run `delta-pipelines relocate` once.
 
     A session that somebody else built, set up for Delta and over the same warehouse, is returned
     as it is, with the settings of `config` that can change; who built it stops it.
@@ -105,8 +104,8 @@ def get_session(
     Raises:
         CatalogLockedError: Another process kept the catalog for the whole time; names it.
         CatalogServerError: The catalog's server is not there, or lets this user not in.
-        SessionError: Java or SPARK_HOME is unfit, the warehouse cannot be written, another session
-            is live, or Spark did not start.
+        SessionError: Java or SPARK_HOME is unfit, the warehouse cannot be written or was moved,
+            another session is live, or Spark did not start.
 
     Example:
         >>> spark = get_session("warehouse", config={"spark.master": "local[2]"})
@@ -140,11 +139,9 @@ def get_session(
             with download_turn(complete) as waited:
                 if waited:
                     complete = spark_config(warehouse, extra=extra, catalog=server)
-                spark = _start(complete, server)
+                spark = start_spark(complete, server)
             if database and database == Path(location) / METASTORE_FOLDER / DATABASE_FOLDER:
-                from delta_pipelines.delta.startup.moved_warehouse import follow_warehouse
-
-                follow_warehouse(spark, database, location)
+                _check_not_moved(spark, location)
         except BaseException:
             end_jvm()
             if lock:
@@ -155,6 +152,18 @@ def get_session(
         # JVM closes Derby.
         setattr(spark, "stop", partial(_stop, spark))  # noqa: B010
         return spark
+
+
+def _check_not_moved(spark: "SparkSession", warehouse: str) -> None:
+    from delta_pipelines.delta.startup.moved_warehouse import moved_from
+
+    origin = moved_from(spark, warehouse)
+    if origin is not None:
+        raise SessionError(
+            f"The warehouse {warehouse} was moved or copied: its catalog names the tables in "
+            f"{origin}, and a run would write those. Run `delta-pipelines relocate --warehouse "
+            f"{shlex.quote(warehouse)}` once."
+        )
 
 
 def live_catalog() -> PostgresCatalog | None:
@@ -324,75 +333,3 @@ def _adopted(
     for key in modifiable:
         spark.conf.set(key, requested[key])
     return spark
-
-
-def _start(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "SparkSession":
-    from pyspark.sql import SparkSession
-
-    from delta_pipelines.delta.jvm.spark_errors import quieten_query_errors
-    from delta_pipelines.delta.startup.class_lookup_cache import remember_classes
-    from delta_pipelines.delta.startup.hadoop_config_origins import forget_origins
-    from delta_pipelines.delta.startup.parallel_start import started_jvm
-    from delta_pipelines.security.py4j_log_filter import hide_credentials
-
-    secret = {} if catalog is None else {"password": catalog.secret() or ""}
-    hide_credentials(Redaction.of(config).knowing(secret))
-    # The only way to tell PySpark's driver which Python its workers run; the setting
-    # `spark.pyspark.python` is read by `spark-submit` alone.
-    if config["spark.master"].startswith("local") or "PYSPARK_PYTHON" not in os.environ:
-        os.environ["PYSPARK_PYTHON"] = config["spark.pyspark.python"]
-    builder = SparkSession.Builder()
-    for key, value in config.items():
-        builder = builder.config(key, value)
-    try:
-        opens_catalog = derby_database(config) is not None
-        with (
-            started_jvm(config, opens_catalog=opens_catalog) as wait,
-            _catalog_open(config, catalog),
-        ):
-            spark = builder.getOrCreate()
-            wait()
-            spark.catalog.databaseExists("default")
-        quieten_query_errors()
-        remember_classes(spark)
-        forget_origins(spark)
-    except CatalogServerError:
-        raise
-    except Exception as error:  # noqa: BLE001 - told as a SessionError
-        told = _start_error(error, config)
-        told.__cause__ = error
-        raise Redaction.of(config).error(told) from told.__cause__
-    return spark
-
-
-def _catalog_open(
-    config: Mapping[str, str], catalog: PostgresCatalog | None
-) -> AbstractContextManager[None]:
-    if catalog is None:
-        return nullcontext()
-    from delta_pipelines.delta.startup.metastore_schema import opened_metastore
-
-    return opened_metastore(config, catalog)
-
-
-def _start_error(error: Exception, config: Mapping[str, str]) -> SessionError:
-    text = f"{error} {getattr(error, '_stackTrace', '')}"
-    if "XSDB6" in text or "Another instance of Derby" in text:
-        return CatalogLockedError(
-            f"The catalog in {derby_database(config)} is open in another process that does not "
-            "use our lock: end that process (another Spark over the same folder) and try again."
-        )
-    if "spark.jars.packages" in config:
-        return SessionError(
-            f"Spark did not start: {_first_line(error)} It had to download "
-            f"{config['spark.jars.packages']}: look above for what failed, check the network, "
-            "or put the jars into `spark.jars`."
-        )
-    return SessionError(
-        f"Spark did not start: {_first_line(error)} Check the settings given as `config`."
-    )
-
-
-def _first_line(error: Exception) -> str:
-    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return line if line.endswith(".") else f"{line}."

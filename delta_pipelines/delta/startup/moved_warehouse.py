@@ -24,6 +24,28 @@ _PLACES = (
 """Where Hive's metastore 2.3 keeps locations: table, column, further condition."""
 
 
+def moved_from(spark: SparkSession, warehouse: str) -> str | None:
+    """Find out whether the session's embedded catalog was made for another folder.
+
+    Args:
+        spark: The session.
+        warehouse: Absolute path of the warehouse that the catalog is in.
+
+    Returns:
+        That folder; None where the catalog belongs to this one.
+
+    Example:
+        >>> moved_from(spark, "/data/copy")
+        '/data/original'
+    """
+    catalog = Jvm(spark).session.sessionState().catalog()
+    location = catalog.getDatabaseMetadata("default").locationUri()
+    folder = str(location.getPath()).rstrip("/") or "/"
+    if location.getScheme() != "file" or is_one_folder(folder, warehouse):
+        return None
+    return folder
+
+
 def follow_warehouse(spark: SparkSession, database: Path, warehouse: str) -> int:
     """Have a catalog that stands inside its warehouse name the tables in it, if it does not.
 

@@ -164,11 +164,12 @@ told()
     waiting.end()
 
 
-def test_a_copied_warehouse_takes_its_catalog_along_and_leaves_the_original_alone(run: Run) -> None:
+def test_a_copied_warehouse_is_refused_until_it_is_relocated(run: Run) -> None:
     program = run("""
 import pathlib
 import shutil
 import delta_pipelines as dp
+from delta_pipelines.session import relocate_warehouse
 
 shop = dp.Pipeline("shop", schema="sales")
 shop.source("landing")
@@ -199,7 +200,10 @@ spark.stop()
 shutil.copytree(first, "copy")
 before = files()
 
+say(refused(session, "copy"))
+say(relocate_warehouse("copy", config=settings) > 5, relocate_warehouse("copy", config=settings))
 spark = session("copy")
+say(refused(relocate_warehouse, "copy", config=settings))
 unchanged = [r.status for r in shop.run(spark).results.values()]
 spark.sql("INSERT INTO sales.landing VALUES (2)")
 spark.sql("INSERT INTO t VALUES (2)")
@@ -207,6 +211,12 @@ spark.sql("CREATE TABLE sales.new USING delta AS SELECT 1 AS n")
 shop.run(spark)
 say(made, unchanged, rows(), files() == before != {})
 """)
+    [refusal] = program.says()
+    assert "names the tables in" in refusal
+    assert "the first ü 50%" in refusal
+    assert refusal.endswith("/copy` once.")
+    assert program.says() == [True, 0]
+    assert "in a process of its own" in str(program.says())
     made, unchanged, copied, original_is_untouched = program.says()
     assert made == [[1], [1], [1], [1], made[4]]
     assert set(unchanged) == {"unchanged"}
@@ -295,42 +305,6 @@ theirs.stop()
     [fixed] = map(str, program.says())
     assert "did not build" in fixed
     program.end()
-
-
-def test_what_a_start_does_beside_is_done_and_the_catalog_is_as_spark_makes_it(run: Run) -> None:
-    program = run("""
-import logging
-logging.basicConfig(level=logging.INFO)
-logging.getLogger("delta_pipelines.delta.startup.parallel_start").setLevel(logging.DEBUG)
-settings["hive.metastore.warehouse.dir"] = os.path.realpath("elsewhere")  # Spark takes its own
-spark = session("my tables")
-say("delta_pipelines.execution" in sys.modules)
-default = spark.catalog.getDatabase("default")
-say(default.locationUri == "file:" + os.path.realpath("my tables").replace(" ", "%20"))
-""")
-    assert program.says() == [True]
-    assert program.says() == [True]
-    program.end()
-    assert "Not done early" not in program.errors.read_text()
-
-
-@pytest.mark.parametrize("uris", [False, True])
-def test_a_catalog_that_is_not_sparks_own_is_not_opened_early(run: Run, uris: bool) -> None:
-    key = "spark.hadoop.hive.metastore.uris" if uris else "spark.sql.hive.metastore.jars"
-    value = "thrift://127.0.0.1:1" if uris else "/no/such/jars/*"  # would be a second Derby
-    program = run(f"""
-import logging
-logging.basicConfig(level=logging.INFO)
-logging.getLogger("delta_pipelines.delta.startup.parallel_start").setLevel(logging.DEBUG)
-settings[{key!r}] = {value!r}
-settings["spark.hadoop.hive.metastore.connect.retries"] = "1"
-settings["spark.hadoop.hive.metastore.client.connect.retry.delay"] = "1s"
-say(refused(session, "tables"))
-""")
-    [message] = program.says()
-    assert str(message).startswith("SessionError: Spark did not start: ")
-    program.end()
-    assert "Not done early" not in program.errors.read_text()
 
 
 def test_code_of_the_first_compiler_alone_has_as_much_room_as_that_of_both(run: Run) -> None:
