@@ -15,6 +15,10 @@ def customers(orders):
 sales.run(dp.get_session("./warehouse"))
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from delta_pipelines.declare.options import FlowOptions, InputOption, TableOptions, ViewOptions
 from delta_pipelines.errors import (
     CyclicDependencyError,
     DatasetError,
@@ -27,41 +31,75 @@ from delta_pipelines.errors import (
     UndeclaredInputError,
     UnknownDatasetError,
 )
+from delta_pipelines.graph.graph import Graph
 from delta_pipelines.merge.builder import MergeBuilder, merge_into
 from delta_pipelines.model.declarations import Batch, Changes, Stream
 from delta_pipelines.model.expectation_result import ExpectationError, ExpectationResult
 from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.maintenance_result import MaintenanceResult
 from delta_pipelines.model.merge_result import MergeResult
 from delta_pipelines.model.results import DatasetResult, PipelineRunError, RunResult
 from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.session.catalog_lock import CatalogLockedError
 from delta_pipelines.session.session import check_session, get_session
+from delta_pipelines.system.postgres_catalog import CatalogServerError, PostgresCatalog
+
+if TYPE_CHECKING:
+    from delta_pipelines.planning.plan import DatasetPlan, Plan
+    from delta_pipelines.update.lease import LeaseTimeoutError
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Batch",
+    "CatalogLockedError",
+    "CatalogServerError",
     "Changes",
     "CyclicDependencyError",
     "DatasetError",
+    "DatasetPlan",
     "DatasetResult",
     "DeclarationError",
     "ExpectationError",
     "ExpectationResult",
+    "FlowOptions",
+    "Graph",
     "Identifier",
+    "InputOption",
+    "LeaseTimeoutError",
+    "MaintenanceResult",
     "MergeBuilder",
     "MergeError",
     "MergeResult",
     "Pipeline",
     "PipelineError",
     "PipelineRunError",
+    "Plan",
     "PlanError",
+    "PostgresCatalog",
     "RunResult",
     "SchemaChangeError",
     "SessionError",
     "Stream",
+    "TableOptions",
     "UndeclaredInputError",
     "UnknownDatasetError",
+    "ViewOptions",
     "check_session",
     "get_session",
     "merge_into",
 ]
+
+
+_LATER = {
+    "DatasetPlan": "planning.plan",
+    "LeaseTimeoutError": "update.lease",
+    "Plan": "planning.plan",
+}
+"""They need PySpark, which takes seconds to load and is not needed to declare a pipeline."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -16,9 +16,9 @@ from delta_pipelines.graph.graph import Table
 from delta_pipelines.graph.ready_queue import Waiting
 from delta_pipelines.model.expectation_result import ExpectationError, ExpectationResult, added
 from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.named_sequence import NamedMapping
 from delta_pipelines.model.results import (
     DatasetResult,
-    DatasetResults,
     Outcome,
     PipelineRunError,
     RunResult,
@@ -77,7 +77,7 @@ def collect(
         for told in _broken(each.expectations):
             log.warning("%s: %s.", each.name, told)
     success = all(result.succeeded for result in results)
-    result = RunResult(execution.run_id, success, DatasetResults(results))
+    result = RunResult(execution.run_id, success, NamedMapping(results))
     if raise_on_error and not success:
         raise PipelineRunError(result)
     return result
@@ -126,11 +126,11 @@ class Execution:
         started before the result is given, so a slow consumer keeps no worker idle. Closing the
         iterator, or an interrupt, cancels the Spark jobs that still run.
         """
-        graph, planned = self._plan.graph, {one.identifier for one in self._plan.datasets}
+        graph, planned = self._plan.graph, {one.identifier for one in self._plan.datasets.values()}
         waiting = Waiting(
             {
                 one.identifier: graph.inputs_among(one.identifier, planned)
-                for one in self._plan.datasets
+                for one in self._plan.datasets.values()
             }
         )
         running: dict[Future[DatasetResult], Identifier] = {}

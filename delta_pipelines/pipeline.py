@@ -3,8 +3,7 @@
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
 
-from delta_pipelines.declare.datasets import DeclaresDatasets
-from delta_pipelines.declare.options import (
+from delta_pipelines.declare.argument_checks import (
     check_count,
     check_flag,
     check_number,
@@ -13,6 +12,7 @@ from delta_pipelines.declare.options import (
     check_session,
     check_text,
 )
+from delta_pipelines.declare.datasets import DeclaresDatasets
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.graph.resolve import resolve
@@ -252,7 +252,7 @@ class Pipeline(DeclaresDatasets):
             raise failed[0]
         return result
 
-    def stream(
+    def iter_results(
         self,
         plan: "Plan",
         spark: "SparkSession",
@@ -275,7 +275,7 @@ class Pipeline(DeclaresDatasets):
             lease_timeout: Seconds that a dataset waits at most for another run that works on it.
 
         Example:
-            >>> for result in sales.stream(sales.plan(spark), spark):
+            >>> for result in sales.iter_results(sales.plan(spark), spark):
             ...     print(result.name, result.status)
             orders completed
             customers unchanged

@@ -89,8 +89,8 @@ class DatasetManager:
         asked = context.plan.full | context.plan.blocked
         _, refresh, full = construct_full_refresh_set(
             list(graph.tables),
-            refresh=[d.identifier for d in planned],
-            full_refresh=[d.identifier for d in planned if d.identifier in asked],
+            refresh=[d.identifier for d in planned.values()],
+            full_refresh=[d.identifier for d in planned.values() if d.identifier in asked],
         )
         materialized = {}
         for identifier in graph.order:

@@ -5,17 +5,16 @@ from typing import overload
 
 from typing_extensions import Unpack
 
+from delta_pipelines.declare.argument_checks import check_text, check_texts, located, name_of
 from delta_pipelines.declare.expectations import DeclaresExpectations
+from delta_pipelines.declare.option_help import lists_options
 from delta_pipelines.declare.options import (
     OF_QUERIES,
     FlowOptions,
     InputOption,
     TableOptions,
     ViewOptions,
-    check_text,
-    check_texts,
     checked_declaration,
-    located,
 )
 from delta_pipelines.declare.pending import Unfinished
 from delta_pipelines.errors import DeclarationError, Problem
@@ -53,6 +52,7 @@ class DeclaresDatasets(DeclaresExpectations):
     @overload
     def materialized_view(self, name: str, sql: str, **options: Unpack[TableOptions]) -> None: ...
 
+    @lists_options(TableOptions)
     def materialized_view(
         self,
         name: str | F | None = None,
@@ -81,6 +81,7 @@ class DeclaresDatasets(DeclaresExpectations):
         self, name: str | None = None, **options: Unpack[TableOptions]
     ) -> Decorator: ...
 
+    @lists_options(TableOptions)
     def streaming_table(
         self,
         name: str | F | None = None,
@@ -114,13 +115,15 @@ class DeclaresDatasets(DeclaresExpectations):
                 )
         return self._declare("streaming_table", name, None, options)
 
+    @lists_options(TableOptions)
     def create_streaming_table(self, name: str, **options: Unpack[TableOptions]) -> None:
         """Declare a streaming table that only `append_flow`s fill.
 
+        `inputs`, `spark_conf` and `deterministic` belong to the flows.
+
         Args:
             name: Dataset name.
-            **options: See `TableOptions`; `inputs`, `spark_conf` and `deterministic` belong to the
-                flows.
+            **options: See `TableOptions`.
 
         Example:
             >>> import delta_pipelines as dp
@@ -140,6 +143,7 @@ class DeclaresDatasets(DeclaresExpectations):
             )
         self._record("streaming_table", name, None, options, None)
 
+    @lists_options(FlowOptions)
     def append_flow(
         self, *, target: str, name: str | None = None, **options: Unpack[FlowOptions]
     ) -> Decorator:
@@ -175,7 +179,7 @@ class DeclaresDatasets(DeclaresExpectations):
                     f"append_flow decorates a function that returns a streaming DataFrame, "
                     f"not {function!r}."
                 )
-            declared = name if name is not None else _name_of(function)
+            declared = name if name is not None else name_of(function)
             query = Query(function=function)
             self._record("append_flow", declared, query, options, None, target)
             return function
@@ -206,6 +210,7 @@ class DeclaresDatasets(DeclaresExpectations):
         **options: Unpack[TableOptions],
     ) -> None: ...
 
+    @lists_options(TableOptions)
     def upsert(
         self,
         name: str | None = None,
@@ -249,6 +254,7 @@ class DeclaresDatasets(DeclaresExpectations):
             )
         return self._declare("upsert", name, sql, options, merging)
 
+    @lists_options(ViewOptions)
     def view(self, name: str, sql: str | None = None, **options: Unpack[ViewOptions]) -> None:
         """Declare a persisted view, published in the catalog once its inputs exist.
 
@@ -341,7 +347,7 @@ class DeclaresDatasets(DeclaresExpectations):
         upsert: UpsertKeys | None = None,
     ) -> F | Decorator | None:
         if callable(name):
-            self._record(kind, _name_of(name), Query(function=name), options, upsert)
+            self._record(kind, name_of(name), Query(function=name), options, upsert)
             return name
         with located(name if isinstance(name, str) else None, location_of_caller()):
             check_text(name, "name")
@@ -358,7 +364,7 @@ class DeclaresDatasets(DeclaresExpectations):
                 raise DeclarationError(
                     f"{kind} decorates a function that returns a DataFrame, not {function!r}."
                 )
-            declared = name if name is not None else _name_of(function)
+            declared = name if name is not None else name_of(function)
             self._record(kind, declared, Query(function=function), options, upsert)
             return function
 
@@ -387,10 +393,3 @@ class DeclaresDatasets(DeclaresExpectations):
         self._declarations.append(
             checked_declaration(kind, name, query, {**options}, upsert, location, target)
         )
-
-
-def _name_of(function: object) -> str:
-    name = getattr(function, "__name__", None)
-    if not isinstance(name, str):
-        raise DeclarationError(f"{function!r} has no name of its own; give the dataset one: name=.")
-    return name

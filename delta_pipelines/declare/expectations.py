@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from delta_pipelines.declare.options import check_text, located
+from delta_pipelines.declare.argument_checks import check_text, located
 from delta_pipelines.errors import DeclarationError, Problem
 from delta_pipelines.model.declarations import (
     Declaration,

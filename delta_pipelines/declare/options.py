@@ -1,13 +1,18 @@
 """The options that every dataset shares, and the checks of their Python types."""
 
-import inspect
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from numbers import Integral, Real
+from collections.abc import Mapping, Sequence
 from typing import TypedDict, cast, get_args
 
+from delta_pipelines.declare.argument_checks import (
+    check_flag,
+    check_function,
+    check_schema,
+    check_text,
+    check_text_map,
+    check_texts,
+    described,
+    located,
+)
 from delta_pipelines.errors import DeclarationError, SourceLocation
 from delta_pipelines.graph.suggestions import suggestion
 from delta_pipelines.graph.table_properties import canonical_properties
@@ -20,12 +25,15 @@ from delta_pipelines.model.declarations import (
     Stream,
     UpsertKeys,
 )
-from delta_pipelines.model.identifiers import has_columns
-from delta_pipelines.security.redaction import is_sensitive
 
 
 class InputOption(TypedDict, total=False):
-    """Bindings of a query's names."""
+    """Bindings of a query's names.
+
+    Example:
+        >>> sorted(InputOption(inputs={"f": "flights"}))
+        ['inputs']
+    """
 
     inputs: Mapping[str, str | Input] | None
     """Parameter (or name in the SQL text) -> dataset, where the names differ; all inputs of a SQL
@@ -37,14 +45,24 @@ class InputOption(TypedDict, total=False):
 
 
 class FlowOptions(InputOption, total=False):
-    """Options of a flow that is declared by itself."""
+    """Options of a flow that is declared by itself.
+
+    Example:
+        >>> sorted(FlowOptions(spark_conf={"spark.sql.ansi.enabled": "true"}))
+        ['spark_conf']
+    """
 
     spark_conf: Mapping[str, str] | None
     """Spark SQL settings for this flow's query only."""
 
 
 class ViewOptions(InputOption, total=False):
-    """Options of everything that becomes an asset."""
+    """Options of everything that becomes an asset.
+
+    Example:
+        >>> sorted(ViewOptions(comment="Flights of a day", group="landing"))
+        ['comment', 'group']
+    """
 
     comment: str | None
     """Table or view comment; also the asset's description."""
@@ -64,7 +82,12 @@ class ViewOptions(InputOption, total=False):
 
 
 class TableOptions(ViewOptions, total=False):
-    """Options of tables."""
+    """Options of tables.
+
+    Example:
+        >>> sorted(TableOptions(cluster_by=["day"], schema_drift="fail"))
+        ['cluster_by', 'schema_drift']
+    """
 
     partition_cols: Sequence[str] | None
     """Partition columns, in order."""
@@ -147,125 +170,6 @@ def checked_declaration(
         )
 
 
-@contextmanager
-def located(name: str | None, location: SourceLocation | None) -> Iterator[None]:
-    """Add the dataset and its place to whatever DeclarationError the block raises.
-
-    Args:
-        name: Declared name, None when it is not known yet.
-        location: Where it is declared.
-    """
-    try:
-        yield
-    except DeclarationError as error:
-        problems = [replace(p, dataset=name, location=location) for p in error.problems]
-        raise DeclarationError(problems) from None
-
-
-def check_text(value: object, what: str) -> str | None:
-    """A string or None, else a DeclarationError that names `what`."""
-    if value is not None and not isinstance(value, str):
-        raise DeclarationError(f"{what} must be a string, not {_described(value)}.")
-    return value
-
-
-def check_schema(value: object) -> str | None:
-    """A schema's name or None, else a DeclarationError: elsewhere `schema` is a table's columns."""
-    if value is None or (isinstance(value, str) and not has_columns(value)):
-        return value
-    raise DeclarationError(
-        f"schema is the name of the namespace (database) that holds the tables, not "
-        f"{_described(value)}. A table's columns come from its query."
-    )
-
-
-def check_function(function: object) -> None:
-    """Refuse a function that cannot return a DataFrame when it is called."""
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise DeclarationError(
-            "its function is async, and a query is called without await: write `def`, not "
-            "`async def`."
-        )
-    if inspect.isgeneratorfunction(function):
-        raise DeclarationError(
-            "its function is a generator: write `return` with one DataFrame, not `yield`."
-        )
-
-
-def check_flag(value: object, what: str) -> bool:
-    """True or False, else a DeclarationError that names `what`: the text "false" would be true."""
-    if not isinstance(value, bool):
-        raise DeclarationError(f"{what} must be True or False, not {_described(value)}.")
-    return value
-
-
-def check_session(spark: object) -> None:
-    """Refuse what is not a Spark session."""
-    if hasattr(spark, "sql") and hasattr(spark, "catalog"):
-        return
-    raise DeclarationError(
-        f"spark must be a SparkSession, not {_described(spark)}; dp.get_session(warehouse=...) "
-        f"makes one."
-    )
-
-
-def check_path(value: object, what: str) -> str | None:
-    """A path as text or None, else a DeclarationError that names `what`."""
-    return check_text(os.fspath(value) if isinstance(value, os.PathLike) else value, what)
-
-
-def check_texts(value: object, what: str) -> tuple[str, ...]:
-    """A sequence of strings (not one string), else a DeclarationError that names `what`."""
-    if value is None:
-        return ()
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        instead = f"; write [{value!r}]" if isinstance(value, str) else ""
-        raise DeclarationError(
-            f"{what} must be a list of strings, not {_described(value)}{instead}."
-        )
-    for item in value:
-        if not isinstance(item, str):
-            raise DeclarationError(f"{what} must hold only strings; it holds {_described(item)}.")
-    return tuple(value)
-
-
-def check_text_map(value: object, what: str) -> dict[str, str]:
-    """A mapping of strings to strings, else a DeclarationError that names `what`."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        # Its value is not told: it may hold credentials.
-        raise DeclarationError(f"{what} must be a mapping of strings, not {type(value).__name__}.")
-    for key, item in value.items():
-        if not isinstance(key, str) or not isinstance(item, str):
-            hidden = is_sensitive(str(key))
-            item = "***" if hidden else item
-            written = str(item).lower() if isinstance(item, bool) else str(item)
-            raise DeclarationError(
-                f"{what} must map strings to strings; write {str(key)!r}: {written!r} "
-                f"instead of {key!r}: {item!r}."
-            )
-    return dict(value)
-
-
-def check_number(value: object, what: str, unit: str) -> float:
-    """A number of `unit`, not negative, else a DeclarationError that names `what`."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
-        raise DeclarationError(
-            f"{what} must be a number of {unit}, 0 or more, not {_described(value)}."
-        )
-    return float(value)
-
-
-def check_count(value: object, what: str) -> int:
-    """A whole number from 1, else a DeclarationError that names `what`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise DeclarationError(
-            f"{what} must be a whole number, 1 or more, not {_described(value)}."
-        )
-    return int(value)
-
-
 def check_schema_drift(value: object) -> SchemaDrift:
     """One of the policies, `evolve` for None, else a DeclarationError that lists them."""
     if value is None:
@@ -274,7 +178,7 @@ def check_schema_drift(value: object) -> SchemaDrift:
         if value == policy:
             return cast(SchemaDrift, policy)
     listed = ", ".join(repr(policy) for policy in get_args(SchemaDrift))
-    raise DeclarationError(f"schema_drift must be one of {listed}, not {_described(value)}.")
+    raise DeclarationError(f"schema_drift must be one of {listed}, not {described(value)}.")
 
 
 def check_inputs(value: object) -> dict[str, str | Input]:
@@ -283,24 +187,24 @@ def check_inputs(value: object) -> dict[str, str | Input]:
         return {}
     if not isinstance(value, Mapping):
         raise DeclarationError(
-            f"inputs must map parameter names to datasets, not be {_described(value)}."
+            f"inputs must map parameter names to datasets, not be {described(value)}."
         )
     for key, item in value.items():
         if not isinstance(key, str) or not isinstance(item, str | Input):
             raise DeclarationError(
                 f"inputs must map parameter names to dataset names, dp.Batch(...), dp.Stream(...) "
-                f"or dp.Changes(...); {key!r} is bound to {_described(item)}."
+                f"or dp.Changes(...); {key!r} is bound to {described(item)}."
             )
         if not isinstance(item, str) and not isinstance(item.name, str):
             raise DeclarationError(
                 f"{key!r}: {type(item).__name__}(name) takes the name of a dataset as a string, "
-                f"not {_described(item.name)}."
+                f"not {described(item.name)}."
             )
         skips = item.skip_change_commits if isinstance(item, Stream) else False
         if not isinstance(skips, bool):
             raise DeclarationError(
                 f"{key!r}: skip_change_commits of Stream({item.name!r}) must be True or False, "
-                f"not {_described(skips)}."
+                f"not {described(skips)}."
             )
     return dict(value)
 
@@ -312,7 +216,3 @@ def _unknown_option(kind: Kind, option: str, allowed: frozenset[str]) -> str:
     nearest = suggestion(option, allowed).removeprefix("; ")
     hint = f" ({nearest})" if nearest.startswith("did you mean") else ""
     return f"{listed}{hint}; it has {', '.join(sorted(allowed))}."
-
-
-def _described(value: object) -> str:
-    return f"{type(value).__name__} {value!r}"

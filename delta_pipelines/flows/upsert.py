@@ -23,11 +23,12 @@ from delta_pipelines.delta.write.row_casts import conform
 from delta_pipelines.delta.write.transaction import Transaction
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
-from delta_pipelines.merge.builder import MergeBuilder, merge_into
 from delta_pipelines.merge.clauses import Clause, MatchedDelete, MatchedUpdate, NotMatchedInsert
+from delta_pipelines.merge.command import MergeCommand
 from delta_pipelines.merge.key_checks import key_problems, newest_per_key
 from delta_pipelines.merge.native_executor import ChangedRows
 from delta_pipelines.merge.row_equality import compare_rows
+from delta_pipelines.merge.spec import MergeSpec
 from delta_pipelines.model.balanced_fold import balanced
 from delta_pipelines.model.column_types import nullable
 from delta_pipelines.model.declarations import Expectation
@@ -168,14 +169,6 @@ class UpsertRun:
         updates, deletes = self._conditions()
         # The source is fixed already; with evolution on, our marks would become columns.
         self._session.conf.set(AUTO_MERGE, "false")
-        merge = merge_into(
-            self._session,
-            base.identifier.quoted,
-            newest,
-            on,
-            user_metadata=self._metadata,
-            before_write=self._check_lease,
-        )
         given: dict[str, str] | None = None  # all columns
         if self._left_to_delta(newest):
             given = {quoted(name): quoted("s", name) for name in self._plain(newest).columns}
@@ -185,8 +178,15 @@ class UpsertRun:
         ]
         if self._upsert.deletes_when is not None:
             clauses.insert(0, MatchedDelete(deletes))
-        merge = MergeBuilder(self._session, replace(merge.spec, clauses=tuple(clauses)))
-        result = merge.execute()
+        spec = MergeSpec(
+            target=base.identifier.quoted,
+            source=newest,
+            on=on,
+            clauses=tuple(clauses),
+            user_metadata=self._metadata,
+            before_write=self._check_lease,
+        )
+        result = MergeCommand(self._session, spec).run()
         notes = (f"merged by the {result.executor} executor: {result.executor_reason}",)
         planned = self._context.planned(self._table.identifier)
         if result.version is None:

@@ -172,6 +172,13 @@ class Graph:
         order: Tables and views, every one after what it reads.
         sources: Tables of others that it reads.
         warnings: What is allowed but probably not meant.
+
+    Example:
+        >>> import delta_pipelines as dp
+        >>> p = dp.Pipeline("p", schema="s")
+        >>> p.materialized_view("numbers", "SELECT 1 AS n")
+        >>> [str(identifier) for identifier in p.graph().order]
+        ['s.numbers']
     """
 
     tables: NamedSequence[Table]

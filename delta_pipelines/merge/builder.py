@@ -1,6 +1,6 @@
 """The fluent way to say what a merge does."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from delta_pipelines.merge.clauses import (
     NotMatchedBySourceUpdate,
     NotMatchedInsert,
 )
-from delta_pipelines.merge.executor_choice import check_executor
+from delta_pipelines.merge.executor_choice import Executor, check_executor
 from delta_pipelines.merge.spec import MergeSpec
 from delta_pipelines.model.merge_result import MergeResult
 
@@ -216,11 +216,13 @@ def merge_into(
     *,
     target_alias: str = "t",
     source_alias: str = "s",
-    executor: str = "auto",
-    user_metadata: Mapping[str, object] | None = None,
-    before_write: Callable[[], None] | None = None,
+    executor: Executor = "auto",
 ) -> MergeBuilder:
     """Begin a merge of a source's rows into a Delta table.
+
+    The commit's `userMetadata` is one JSON object: the text of the session's
+    `spark.databricks.delta.commitInfo.userMetadata` is under `user_metadata`, an identifier of this
+    merge under `merge_token`.
 
     Args:
         spark: A classic session with Delta's extension and catalog.
@@ -231,12 +233,6 @@ def merge_into(
         source_alias: How conditions and values name the source's columns.
         executor: `auto`, `native`, `classic` or `insert_only`; one that does not apply is replaced
             by `native`, and the result's `executor_reason` says why.
-        user_metadata: For the engine's own flows: keys that join the commit's user metadata. The
-            commit's `userMetadata` is one JSON object: these keys, the text of the session's
-            `spark.databricks.delta.commitInfo.userMetadata` under `user_metadata`, and
-            the merge's own mark under `merge_token`.
-        before_write: For the engine's own flows: called when an attempt is about to write; what it
-            raises ends the merge.
 
     Returns:
         A builder; add at least one clause and call `execute`.
@@ -262,8 +258,6 @@ def merge_into(
         target_alias=target_alias,
         source_alias=source_alias,
         executor=executor,
-        user_metadata=user_metadata,
-        before_write=before_write,
     )
     if spec.problem:
         raise MergeError(spec.problem, dataset=str(target))

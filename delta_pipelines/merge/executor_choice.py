@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from delta_pipelines.errors import MergeError
 
@@ -9,7 +10,8 @@ SMALL_BYTES = 3 * 1024 * 1024
 """Without deletion vectors the own executor was faster up to 2 MB of source, slower from 4 MB."""
 SMALL_INSERTS = 8 * 1024 * 1024
 """Inserts alone: the own executor was no slower up to 7.6 MB of source, slower with 41 MB."""
-EXECUTORS = ("auto", "native", "classic", "insert_only")
+Executor = Literal["auto", "native", "classic", "insert_only"]
+EXECUTORS: tuple[str, ...] = get_args(Executor)
 """Names that `merge_into(executor=...)` accepts."""
 
 

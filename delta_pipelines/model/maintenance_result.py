@@ -67,6 +67,10 @@ class MaintenanceResult:
     Args:
         run_id: Stands in the user metadata of every commit that it made.
         tables: By declared name.
+
+    Example:
+        >>> MaintenanceResult("run", {}).success
+        True
     """
 
     run_id: str

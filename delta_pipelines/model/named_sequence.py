@@ -1,6 +1,6 @@
-"""A sequence whose items are also found by name."""
+"""Collections whose items are found by declared name, qualified name and `Identifier`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar, overload
 
 from delta_pipelines.model.identifiers import Identifier, folded
@@ -92,3 +92,27 @@ class NamedSequence(Generic[T]):
 
     def __repr__(self) -> str:
         return repr(self._items)
+
+
+class NamedMapping(Mapping[str, T]):
+    """Items by declared name, in order; a qualified name and an `Identifier` find them too.
+
+    Letter case does not count, as in the catalog. Iteration gives the declared names.
+    """
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = NamedSequence(items)
+
+    def __getitem__(self, name: str | Identifier) -> T:
+        if not isinstance(name, str | Identifier):
+            raise KeyError(name)
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items.keys())
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))

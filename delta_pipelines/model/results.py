@@ -1,12 +1,12 @@
 """What a run did: one result per dataset, available as each dataset ends."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from delta_pipelines.errors import PipelineError, detail
 from delta_pipelines.model.expectation_result import ExpectationResult
-from delta_pipelines.model.identifiers import Identifier, folded
+from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.merge_result import MergeResult
 
 if TYPE_CHECKING:
@@ -152,30 +152,6 @@ class DatasetResult:
     def failure(self) -> str:
         """What its error says, without the dataset's own name; empty when there is none."""
         return detail(self.error, (self.name, *self.identifier.spellings))
-
-
-class DatasetResults(Mapping[str, DatasetResult]):
-    """Results by declared name, in the order the datasets ended.
-
-    A qualified name finds one too, and an `Identifier`.
-    """
-
-    def __init__(self, results: list[DatasetResult]) -> None:
-        self._by_name = {result.name: result for result in results}
-        self._folded = {name: r for r in results for name in r.identifier.spellings}
-        self._folded.update({result.name.lower(): result for result in results})
-        self._by_identifier = {folded(result.identifier): result for result in results}
-
-    def __getitem__(self, name: str | Identifier) -> DatasetResult:
-        if isinstance(name, Identifier):
-            return self._by_identifier[folded(name)]
-        return self._folded[name.lower()]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
-
-    def __len__(self) -> int:
-        return len(self._by_name)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from delta_pipelines.errors import PipelineError, Problem, problem_of
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.model.checkpoints import StreamSource
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines.model.named_sequence import NamedSequence
+from delta_pipelines.model.named_sequence import NamedMapping
 from delta_pipelines.model.results import Action
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
@@ -51,6 +51,10 @@ class DatasetPlan:
         streams: True when its query is a stream, so that it is refreshed batch by batch.
         column_lineage: Which columns of its inputs each column is computed from; None when nobody
             asked for it, when nothing is to be done, or when it cannot be told.
+
+    Example:
+        >>> print(sales.plan(spark).datasets["orders"].reason)
+        orders_raw has a newer version
     """
 
     name: str
@@ -145,11 +149,16 @@ class Plan:
         force: True when what a refresh would leave as it is is to be refreshed too.
         checkpoint_retention_days: Days after which a checkpoint that no longer counts is deleted.
         redaction: Takes credentials out of whatever is told of this plan and its run.
+
+    Example:
+        >>> plan = sales.plan(spark)
+        >>> {name: dataset.action for name, dataset in plan.datasets.items()}
+        {'orders': 'refresh', 'customers': 'none'}
     """
 
     pipeline: str
     graph: Graph = field(repr=False)
-    datasets: NamedSequence[DatasetPlan] = field(repr=False)
+    datasets: NamedMapping[DatasetPlan] = field(repr=False)
     pins: Mapping[Identifier, TableState] = field(default_factory=dict, repr=False)
     chosen: RefreshSet = field(default_factory=RefreshSet, repr=False)
     storage: str = ""
@@ -175,7 +184,7 @@ class Plan:
     @property
     def locations(self) -> dict[Identifier, str]:
         """Where the tables are that were there when it was made."""
-        written = {d.identifier: d.base for d in self.datasets if d.base is not None}
+        written = {d.identifier: d.base for d in self.datasets.values() if d.base is not None}
         return {i: state.location for i, state in {**written, **self.pins}.items()}
 
     @property
@@ -187,7 +196,7 @@ class Plan:
                 (d.name, *d.identifier.spellings),
                 self.graph[d.identifier].declaration.location,
             )
-            for d in self.datasets
+            for d in self.datasets.values()
             if d.error is not None and not d.skipped
         )
 
@@ -195,7 +204,7 @@ class Plan:
         """The plan as plain values, ready for JSON."""
         return {
             "pipeline": self.pipeline,
-            "datasets": [self._told(dataset.to_dict()) for dataset in self.datasets],
+            "datasets": [self._told(dataset.to_dict()) for dataset in self.datasets.values()],
             "errors": [self.redaction.text(str(problem)) for problem in self.errors],
             "reset_checkpoints": sorted(self.reset_checkpoints),
             "reset_blocked": sorted(str(identifier) for identifier in self.blocked),
@@ -234,7 +243,7 @@ def render_plan(plan: "Plan") -> str:
         A headline, then one block per dataset: sign, name, what and why, and what changes.
     """
     lines = [f"Plan of pipeline {plan.pipeline}: {_counts(plan)}"]
-    for dataset in plan.datasets:
+    for dataset in plan.datasets.values():
         lines += render_dataset(dataset)
     lines += [f"warning: {warning}" for warning in plan.graph.warnings]
     return "\n".join(lines)
@@ -257,7 +266,7 @@ def render_dataset(dataset: "DatasetPlan") -> list[str]:
 
 def _counts(plan: "Plan") -> str:
     counts: dict[str, int] = {}
-    for dataset in plan.datasets:
+    for dataset in plan.datasets.values():
         key = dataset.action.replace("_", " ")
         if dataset.error is not None:
             key = "skipped" if dataset.skipped else "not possible"

@@ -15,7 +15,7 @@ from delta_pipelines.delta.write.dry_run import rehearse
 from delta_pipelines.errors import DatasetError, as_pipeline_error
 from delta_pipelines.graph.graph import Dataset, Flow, Source, Table, View
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines.model.named_sequence import NamedSequence
+from delta_pipelines.model.named_sequence import NamedMapping
 from delta_pipelines.model.results import Action
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
@@ -103,7 +103,7 @@ def make_plan(
     empty = Plan(
         pipeline=pipeline.name,
         graph=graph,
-        datasets=NamedSequence(()),
+        datasets=NamedMapping(()),
         chosen=refresh_set(graph, selection),
         storage=pipeline.storage or default_storage(spark, pipeline.name),
         checkpoint_retention_days=pipeline.checkpoint_retention_days,
@@ -143,7 +143,7 @@ def plan_anew(
     behind = [plan.graph[i] for i in sorted(tables_behind(plan.graph, identifier), key=str)]
     near = behind if isinstance(dataset, View) else [dataset, *behind]
     planner = _Planner(alone, spark, Tables(spark, plan.locations, read))
-    return planner.plan(near).datasets[0]
+    return planner.plan(near).datasets[identifier]
 
 
 class _Planner:
@@ -192,7 +192,7 @@ class _Planner:
             in_turn(threads, work, inputs)
         return replace(
             self._plan,
-            datasets=NamedSequence([planned[identifier] for identifier in chosen]),
+            datasets=NamedMapping([planned[identifier] for identifier in chosen]),
             pins=self._tables.pins,
             chosen=self._chosen,
         )

@@ -31,6 +31,10 @@ class CatalogServerError(SessionError):
     Args:
         message: A full sentence: what happened and what to do.
         transient: True when the same call can succeed later.
+
+    Example:
+        >>> CatalogServerError("the catalog's server does not answer.", transient=True).transient
+        True
     """
 
     def __init__(self, message: str, *, transient: bool = False) -> None:

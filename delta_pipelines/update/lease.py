@@ -45,7 +45,13 @@ POLL_SECONDS = (0.02, 0.5)
 
 
 class LeaseTimeoutError(DatasetError):
-    """Another run kept the table for the whole time; the same call can succeed later."""
+    """Another run kept the table for the whole time; the same call can succeed later.
+
+    Example:
+        >>> result = sales.run(spark, lease_timeout=0, raise_on_error=False)
+        >>> [name for name, r in result.results.items() if isinstance(r.error, LeaseTimeoutError)]
+        ['orders']
+    """
 
 
 class Lease:

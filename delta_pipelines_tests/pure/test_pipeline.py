@@ -189,7 +189,7 @@ def test_how_a_run_goes_on_is_checked_before_anything_is_done(
     with pytest.raises(dp.DeclarationError, match=f"{option} must be {why}"):
         pipeline.run(nothing, **{option: value})
     with pytest.raises(dp.DeclarationError, match=f"{option} must be {why}"):
-        pipeline.stream(nothing, nothing, **{option: value})
+        pipeline.iter_results(nothing, nothing, **{option: value})
     if option == "lease_timeout":
         with pytest.raises(dp.DeclarationError, match=f"{option} must be {why}"):
             pipeline.maintain(nothing, **{option: value})

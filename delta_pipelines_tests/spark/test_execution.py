@@ -134,7 +134,7 @@ def test_results_come_as_their_datasets_end(spark, schema, feed):
             assert go_on.wait(60)
 
     with observing(hold):
-        results = pipeline.stream(pipeline.plan(spark), spark)
+        results = pipeline.iter_results(pipeline.plan(spark), spark)
         first = next(results)
         assert first.name == "quick", "while slow still waits"
         assert rows_of(spark, f"{schema}.quick") == [(1, "a")]
@@ -158,7 +158,7 @@ def test_closing_the_results_early_cancels_the_spark_jobs(spark, schema, feed, h
         return busy.selectExpr("max(sqrt(id) * sin(id)) AS id")
 
     tracker = spark.sparkContext.statusTracker()
-    results = pipeline.stream(pipeline.plan(spark), spark)
+    results = pipeline.iter_results(pipeline.plan(spark), spark)
     assert next(results).name == "quick"
     deadline = time.monotonic() + 60
     while not tracker.getActiveJobsIds() and time.monotonic() < deadline:

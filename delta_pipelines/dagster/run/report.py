@@ -95,7 +95,7 @@ def plan_failure(plan: Plan) -> dg.Failure | None:
     count = f"{len(problems)} of {len(plan.datasets)}"
     lines = [f"Nothing was run: {count} datasets of pipeline {plan.pipeline} cannot be planned."]
     lines += [f"- {problem}" for problem in problems]
-    errors = [d.error for d in plan.datasets if d.error is not None and not d.skipped]
+    errors = [d.error for d in plan.datasets.values() if d.error is not None and not d.skipped]
     return dg.Failure(
         description="\n".join(lines),
         metadata=plan_metadata(plan),

@@ -8,13 +8,8 @@ from typing import Any
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines.declare.options import (
-    check_inputs,
-    check_text,
-    check_text_map,
-    check_texts,
-    checked_declaration,
-)
+from delta_pipelines.declare.argument_checks import check_text, check_text_map, check_texts
+from delta_pipelines.declare.options import check_inputs, checked_declaration
 
 
 def refused(check: Any, *arguments: object) -> str:

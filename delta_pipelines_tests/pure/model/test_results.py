@@ -6,7 +6,7 @@ import pytest
 
 import delta_pipelines as dp
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines.model.results import DatasetResults
+from delta_pipelines.model.named_sequence import NamedMapping
 
 
 def result(name: str, status: str = "completed", **rest: object) -> dp.DatasetResult:
@@ -17,7 +17,7 @@ def result(name: str, status: str = "completed", **rest: object) -> dp.DatasetRe
 
 def test_a_dataset_is_found_by_its_declared_and_its_qualified_name() -> None:
     flights = result("Flights")
-    results = DatasetResults([flights, result("planes")])
+    results = NamedMapping([flights, result("planes")])
     for name in ("Flights", "flights", "s.flights", "S.Flights"):
         assert results[name] is flights
         assert name in results
@@ -25,7 +25,7 @@ def test_a_dataset_is_found_by_its_declared_and_its_qualified_name() -> None:
 
 def test_an_identifier_finds_its_dataset() -> None:
     flights = result("Flights")
-    results = DatasetResults([flights, result("planes")])
+    results = NamedMapping([flights, result("planes")])
     for catalog in (None, "spark_catalog"):
         identifier = Identifier(catalog, "s", "flights")
         assert results[identifier] is flights
@@ -36,7 +36,7 @@ def test_an_identifier_finds_its_dataset() -> None:
 
 
 def test_an_unknown_name_is_a_key_error() -> None:
-    results = DatasetResults([result("flights")])
+    results = NamedMapping([result("flights")])
     with pytest.raises(KeyError):
         results["planes"]
     assert "planes" not in results
@@ -44,7 +44,7 @@ def test_an_unknown_name_is_a_key_error() -> None:
 
 
 def test_iteration_gives_declared_names_in_the_order_in_which_they_ended() -> None:
-    results = DatasetResults([result("b"), result("A"), result("s.c")])
+    results = NamedMapping([result("b"), result("A"), result("s.c")])
     assert list(results) == ["b", "A", "s.c"]
     assert len(results) == 3
     assert [r.name for r in results.values()] == ["b", "A", "s.c"]
@@ -64,7 +64,7 @@ def test_a_result_has_what_the_contract_names_and_is_frozen() -> None:
 
 
 def test_a_run_result_has_what_the_contract_names() -> None:
-    run = dp.RunResult("abc", True, DatasetResults([result("t")]))
+    run = dp.RunResult("abc", True, NamedMapping([result("t")]))
     assert (run.run_id, run.success, run.results["s.t"].name) == ("abc", True, "t")
 
 

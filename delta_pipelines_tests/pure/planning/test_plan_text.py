@@ -144,4 +144,4 @@ def test_a_plan_is_plain_json() -> None:
 
 def test_datasets_of_a_plan_are_found_by_name() -> None:
     made = plan(MADE, CHANGED)
-    assert made.datasets["made"] is made.datasets["s.made"] is made.datasets[0]
+    assert made.datasets["made"] is made.datasets["s.made"]

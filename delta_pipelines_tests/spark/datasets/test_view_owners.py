@@ -41,7 +41,7 @@ def test_a_view_that_another_pipeline_published_since_the_plan_is_left_to_it(spa
     run_well(declaring("theirs", schema, "SELECT 2 AS n"), spark)
     with pytest.raises(DatasetError, match="belongs to pipeline 'theirs'"):
         DatasetManager(spark).materialize_views(plan.graph, UpdateContext(plan))
-    results = {result.name: result for result in ours.stream(plan, spark)}
+    results = {result.name: result for result in ours.iter_results(plan, spark)}
     assert "belongs to pipeline 'theirs'" in str(failure(results["v"]))
     assert rows_of(spark, f"{schema}.v") == [(2,)]
 

@@ -279,7 +279,7 @@ def test_a_view_that_is_dropped_after_the_plan_is_told_as_created(spark, schema)
     plan = pipeline.plan(spark)
     assert plan.datasets["v"].action == "none"
     spark.sql(f"DROP VIEW {schema}.v")
-    (told,) = [result for result in pipeline.stream(plan, spark) if result.name == "v"]
+    (told,) = [result for result in pipeline.iter_results(plan, spark) if result.name == "v"]
     assert (told.status, told.action, told.reason) == (
         "completed",
         "create",

@@ -202,7 +202,7 @@ def test_two_columns_that_differ_in_letter_case_are_refused_while_planning(spark
         def stream(feed, columns=columns):
             return feed.selectExpr(*columns)
 
-        for planned in made.plan(spark).datasets:
+        for planned in made.plan(spark).datasets.values():
             assert isinstance(planned.error, DatasetError), planned.name
             assert "colUTC" in str(planned.error), planned.name
     assert rows_of(spark, f"{schema}.t") == [(1, 2)]

@@ -46,7 +46,7 @@ def reading(schema: str, folder: str, **options: str) -> dp.Pipeline:
 
 
 def actions(pipeline: dp.Pipeline, spark: SparkSession) -> dict[str, str]:
-    return {planned.name: planned.action for planned in pipeline.plan(spark).datasets}
+    return {planned.name: planned.action for planned in pipeline.plan(spark).datasets.values()}
 
 
 def checkpoint(spark: SparkSession, schema: str, pipeline: dp.Pipeline) -> Path:
@@ -164,7 +164,7 @@ def test_an_old_plan_reads_what_has_come_since(spark, schema, folder):
     run_well(pipeline, spark)
     plan = pipeline.plan(spark)
     land(folder, 2)
-    results = {result.name: result for result in pipeline.stream(plan, spark)}
+    results = {result.name: result for result in pipeline.iter_results(plan, spark)}
     lines = results["lines"]
     assert (lines.status, lines.action) == ("completed", "refresh")
     assert lines.reason == "what is new in its streams is appended"
@@ -208,7 +208,7 @@ def test_a_checkpoint_that_is_lost_is_told_also_when_nothing_is_new(spark, schem
     place = checkpoint(spark, schema, pipeline)
     place.rename(place.with_name("elsewhere"))
     assert actions(pipeline, spark)["lines"] == "refresh"
-    [lines] = [r for r in pipeline.stream(pipeline.plan(spark), spark) if r.name == "lines"]
+    [lines] = [r for r in pipeline.iter_results(pipeline.plan(spark), spark) if r.name == "lines"]
     assert lines.status == "failed"
     assert "is lost or older than the table" in str(lines.error)
 

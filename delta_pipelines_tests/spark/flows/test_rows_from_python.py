@@ -59,7 +59,7 @@ def test_the_same_rows_are_nothing_new(spark, schema, make):
     assert {n: (r.status, r.reason) for n, r in again.items()} == dict.fromkeys(
         ("t", "child", "u"), ("unchanged", "nothing changed since version 0")
     )
-    assert [d.action for d in pipeline.plan(spark).datasets] == ["none"] * 3
+    assert [d.action for d in pipeline.plan(spark).datasets.values()] == ["none"] * 3
 
 
 def test_other_rows_are_written(spark, schema, tmp_path):

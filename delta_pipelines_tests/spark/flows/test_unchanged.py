@@ -277,15 +277,15 @@ def test_a_plan_predicts_what_its_run_leaves_alone(spark, schema):
     pipeline.materialized_view("c", "SELECT 2 AS n")
     run_well(pipeline, spark)
     plan = pipeline.plan(spark)
-    assert [(d.action, d.reason) for d in plan.datasets] == [
+    assert [(d.action, d.reason) for d in plan.datasets.values()] == [
         ("none", "nothing changed since version 0")
     ] * 3
     forced = pipeline.plan(spark, force=True)
-    assert [d.action for d in forced.datasets] == ["refresh"] * 3
+    assert [d.action for d in forced.datasets.values()] == ["refresh"] * 3
 
     # The plan is old: `a` was written meanwhile, so that all that reads it is looked at again.
     spark.sql(f"INSERT INTO {schema}.a VALUES (5)")
-    results = {r.name: r for r in pipeline.stream(plan, spark)}
+    results = {r.name: r for r in pipeline.iter_results(plan, spark)}
     assert {name: (r.status, r.action) for name, r in results.items()} == {
         "a": ("completed", "refresh"),
         "b": ("completed", "refresh"),
@@ -296,11 +296,11 @@ def test_a_plan_predicts_what_its_run_leaves_alone(spark, schema):
     assert rows_of(spark, f"{schema}.b") == [(1,)]
 
     # A plan made with force is run with it.
-    results = {r.name: r for r in pipeline.stream(forced, spark)}
+    results = {r.name: r for r in pipeline.iter_results(forced, spark)}
     assert {r.action for r in results.values()} == {"refresh"}
 
     # A plan made without force, run with it.
-    results = {r.name: r for r in pipeline.stream(pipeline.plan(spark), spark, force=True)}
+    results = {r.name: r for r in pipeline.iter_results(pipeline.plan(spark), spark, force=True)}
     assert {r.action for r in results.values()} == {"refresh"}
     assert all("because that was forced" in r.reason for r in results.values())
 

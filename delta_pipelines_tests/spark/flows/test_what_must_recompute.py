@@ -105,7 +105,7 @@ def test_settings_that_change_rows_and_code_of_the_author_are_not_missed(
         return spark.range(1).select(holding(1)("id"))
 
     run_well(pipeline, spark)
-    assert {d.action for d in pipeline.plan(spark).datasets} == {"none"}
+    assert {d.action for d in pipeline.plan(spark).datasets.values()} == {"none"}
     for number, (key, (value, _, rows)) in enumerate(SETTINGS.items()):
         name = f"{schema}.s{number}"
         assert rows_of(spark, name) == [(rows[0],)]

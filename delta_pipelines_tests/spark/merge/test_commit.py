@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 from delta_pipelines.delta.jvm.sessions import setting
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MergeResult, command, merge_into
+from delta_pipelines.merge.command import MergeCommand
 from delta_pipelines.merge.source import MODE
 from delta_pipelines.model.merge_result import MERGE_METRICS, merge_metrics
 from delta_pipelines.model.run_steps import Step, observing
@@ -102,8 +104,9 @@ def test_user_metadata_keeps_the_callers_and_the_sessions(spark: SparkSession, t
     spark.conf.set(USER_METADATA, "nightly")
     try:
         source = spark.createDataFrame([(1, 5)], DDL)
-        builder = merge_into(spark, target, source, ON, user_metadata={"run_id": "r1"})
-        result = builder.when_matched_update_all().execute()
+        builder = merge_into(spark, target, source, ON).when_matched_update_all()
+        spec = replace(builder.spec, user_metadata={"run_id": "r1"})
+        result = MergeCommand(spark, spec).run()
         assert spark.conf.get(USER_METADATA) == "nightly"
     finally:
         spark.conf.unset(USER_METADATA)

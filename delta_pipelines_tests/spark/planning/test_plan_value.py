@@ -101,7 +101,7 @@ def test_planning_changes_nothing(spark, schema, feed, warehouse):
     plan = pipeline.plan(spark, full_refresh_all=True)
     str(plan), plan.to_dict()
 
-    assert [d.error for d in plan.datasets] == [None] * 4
+    assert [d.error for d in plan.datasets.values()] == [None] * 4
     assert folder_content(folder) == before
     assert version_of(spark, f"{schema}.t") == 0
     assert tables_of(spark, schema) == tables == ["t", "v"]

@@ -56,7 +56,9 @@ def test_each_is_planned_in_its_own_session_whatever_is_planned_beside_it(spark,
     pipeline = mixed(schema, notes)
     plan = pipeline.plan(spark, max_concurrency=at_once)
     assert plan.errors == ()
-    assert [one.name for one in plan.datasets] == [one.name for one in pipeline.graph().assets]
+    assert [one.name for one in plan.datasets.values()] == [
+        one.name for one in pipeline.graph().assets
+    ]
     assert notes.settings == {number: str(number) for number in range(1, MANY)}
     assert (notes.threads == {threading.current_thread()}) is (at_once == 1)
 
@@ -67,7 +69,7 @@ def test_a_rerun_finds_everything_unchanged_however_many_are_planned_at_once(spa
     assert rows_of(spark, f"{schema}.of_view") == [(3,)]
     for at_once in (4, 1, 2):
         plan = pipeline.plan(spark, max_concurrency=at_once)
-        assert {dataset.action for dataset in plan.datasets} == {"none"}
+        assert {dataset.action for dataset in plan.datasets.values()} == {"none"}
 
 
 def test_two_are_planned_at_once(spark, schema):
