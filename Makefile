@@ -2,8 +2,10 @@
 # when pyproject.toml or constraints.txt change. Needs Python >= 3.10; Spark itself needs Java 17 or 21.
 #
 #   make demo        fetch real data, run the example pipeline, serve it in the Dagster UI
-#   make test        all tests; `make test ARGS="-k merge -x"` passes arguments to pytest, and
-#                    ARGS=--short leaves out every other variation of the Spark tests, as .ci/run
+#   make test        the tests, as .ci/run runs them: every promise, and of long products the share
+#                    that belongs to the commit; `make test ARGS="-k merge -x"` passes arguments
+#   make test-all    all tests, the long products as a whole
+#   make soak        what repeats something for hours
 #   make test-pure   the tests that need no JVM, in seconds
 #   make lint types  ruff and mypy
 #   make clean       remove what the targets made, the environment too
@@ -21,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 python := .venv/bin/python
 installed := .venv/.installed
 
-.PHONY: demo test test-pure lint types clean
+.PHONY: demo test test-all soak test-pure lint types clean
 .DELETE_ON_ERROR:
 
 demo: $(installed)
@@ -29,6 +31,12 @@ demo: $(installed)
 
 test: $(installed)
 	$(python) -m pytest $(ARGS)
+
+test-all: $(installed)
+	$(python) -m pytest --all $(ARGS)
+
+soak: $(installed)
+	$(python) -m pytest --all -m soak $(ARGS)
 
 test-pure: $(installed)
 	$(python) -m pytest delta_pipelines_tests/pure $(ARGS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from delta_pipelines_tests.support.variations import commit_is_odd, every_other
+from delta_pipelines_tests.support.shares import Share, left_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,12 +87,11 @@ _numbers = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The form of the suite that `.ci/run` has time for."""
+    """The whole suite, for which `.ci/run` has no time."""
     parser.addoption(
-        "--short",
+        "--all",
         action="store_true",
-        help="of a Spark test with variations every other one: the even or the odd ones, "
-        "by the commit",
+        help="the long products of tests as a whole, not the share that belongs to the commit",
     )
 
 
@@ -107,14 +106,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.spark)
     order = {str(here / name): number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(str(item.path), len(order)))
-    left_out = []
+    others = []
     if "soak" not in config.getoption("markexpr"):
-        left_out += [item for item in items if "soak" in item.keywords]
-    if config.getoption("short"):
-        rest = [item for item in items if item not in left_out]
-        left_out += every_other(rest, odd=commit_is_odd(here))
-    items[:] = [item for item in items if item not in left_out]
-    config.hook.pytest_deselected(items=left_out)
+        others += [item for item in items if "soak" in item.keywords]
+    rest = [item for item in items if item not in others]
+    others += left_out(rest, share_of(config))
+    dropped = set(others)
+    items[:] = [item for item in items if item not in dropped]
+    config.hook.pytest_deselected(items=others)
+
+
+def share_of(config: pytest.Config) -> Share:
+    return Share() if config.getoption("all") else Share.of_commit(Path(__file__).parent)
+
+
+@pytest.fixture(scope="session")
+def share(request: pytest.FixtureRequest) -> Share:
+    """What this run takes of a long product."""
+    return share_of(request.config)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

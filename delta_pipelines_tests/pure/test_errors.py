@@ -13,7 +13,7 @@ from delta_pipelines.errors import (
     problem_of,
 )
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines.model.results import DatasetResults
+from delta_pipelines.model.named_sequence import NamedMapping
 from delta_pipelines.session.catalog_lock import CatalogLockedError
 
 HERE = SourceLocation("pipeline.py", 7)
@@ -84,7 +84,7 @@ def result(name: str, status: str, reason: str, error: Exception | None = None) 
 
 
 def test_a_run_error_lists_what_failed_and_what_was_skipped_and_holds_the_results() -> None:
-    results = DatasetResults(
+    results = NamedMapping(
         [
             result("fine", "completed", "as asked"),
             result("bad", "failed", "x", dp.DatasetError("no space.", dataset="bad")),

@@ -10,6 +10,7 @@ import resource
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,10 @@ from delta_pipelines_tests.support.kill_matrix import (
     stopping,
 )
 from delta_pipelines_tests.support.pipelines import Injected, Seen, run, scratch, tables_of
+from delta_pipelines_tests.support.shares import Share
 
 CELLS = {"views": 45, "upserts": 45, "streams": 120}
-"""How many there are at least, of each group of operations; with every other one of the streams
-together 150."""
+"""How many there are at least, of each group of operations."""
 VACUUMED = {"full_view", "merge_deletes", "merge_plain", "merge_drift", "stream_append"}
 VACUUM = {
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
@@ -56,13 +57,12 @@ class Matrix:
     """Makes changes of all operations at once, and looks at what became of them."""
 
     def __init__(
-        self, spark: SparkSession, schema: str, operations: list[Operation], *, every: int = 1
+        self, spark: SparkSession, schema: str, operations: list[Operation], share: Share
     ) -> None:
         self.spark = spark
         self.schema = schema
         self.operations = operations
-        self.every = every
-        """Takes one of so many cells of each operation, the next operation from another one on."""
+        self.share = share
         self.steps: dict[str, list[Any]] = {}
         self.clean: dict[tuple[str, int], Seen | None] = {}
         self.last: dict[str, Seen | None] = {}
@@ -119,7 +119,9 @@ class Matrix:
         for number, operation in enumerate(self.operations):
             self.steps[operation.name] = steps[f"{self.schema}.{operation.name}"]
             cells = cells_of(self.steps[operation.name])
-            self.cells[operation.name] = cells[number % self.every :: self.every]
+            self.cells[operation.name] = list(
+                replace(self.share, number=self.share.number + number).of(cells)
+            )
             self.prepare(operation)
 
     def round(self) -> bool:
@@ -204,22 +206,13 @@ def failing(told: str, cell: Cell) -> Any:
 LONG = pytest.mark.timeout(3600)
 
 
-@pytest.mark.parametrize(
-    ("group", "every"),
-    [
-        ("views", 1),
-        ("upserts", 1),
-        pytest.param("streams", 2, marks=LONG),
-        # Six minutes alone.
-        pytest.param("streams", 1, marks=[LONG, pytest.mark.soak]),
-    ],
-)
+@pytest.mark.parametrize("group", ["views", "upserts", pytest.param("streams", marks=LONG)])
 def test_a_failure_at_any_step_leaves_all_as_before_and_a_rerun_ends_as_a_clean_run(
-    spark, schema, warehouse, group, every, record_property
+    spark, schema, warehouse, group, share, record_property
 ):
     began, cpu = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_utime
     operations = [op for op in OPERATIONS if op.group == group]
-    matrix = Matrix(spark, schema, operations, every=every)
+    matrix = Matrix(spark, schema, operations, share)
     before = of_the_session(spark, schema)
     matrix.begin()
     for name in matrix.steps.keys() & STEPS.keys():
@@ -227,7 +220,7 @@ def test_a_failure_at_any_step_leaves_all_as_before_and_a_rerun_ends_as_a_clean_
     while matrix.round():
         pass
     assert matrix.problems == [], "\n".join(matrix.problems)
-    assert matrix.done >= CELLS[group] // every
+    assert matrix.done >= CELLS[group] // share.parts
     matrix.finish()
     assert left_behind(spark, warehouse, schema, before, matrix.of_dropped) == []
     spent = resource.getrusage(resource.RUSAGE_SELF).ru_utime - cpu

@@ -4,19 +4,8 @@ import os
 import re
 import subprocess
 
-from delta_pipelines.session.compilers import compiler_options
 from delta_pipelines.session.java import java_executable
 from delta_pipelines.session.jvm_options import LARGE_PAGES, memory_options
-
-
-def test_java_takes_each_compiler_option_and_its_value() -> None:
-    java = java_executable(os.environ)
-    assert java
-    told = compiler_options(1)
-    command = [java, *told, "-XX:+PrintFlagsFinal", "-version"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    flags = dict(re.findall(r"(\w+) += (\d+) .*\{command line\}", printed))
-    assert flags == dict(option.removeprefix("-XX:").split("=") for option in told)
 
 
 def test_java_takes_the_options_of_memory_without_a_word() -> None:

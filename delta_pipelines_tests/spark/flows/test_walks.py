@@ -1,6 +1,7 @@
 """The model-based test: random walks over a pipeline, against an oracle in plain Python."""
 
 import itertools
+import math
 import resource
 import time
 from collections import Counter
@@ -25,8 +26,10 @@ RUNS = 20
 )
 @pytest.mark.timeout(3600)
 def test_random_walks_leave_what_the_oracle_says(
-    spark, schema, number, walks, steps, record_property
+    spark, schema, number, walks, steps, share, record_property
 ):
+    number += share.number
+    walks, steps = math.ceil(walks / share.parts), steps // share.parts
     began, cpu = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_utime
     counted = Counter[str]()
     numbers = itertools.count()

@@ -82,7 +82,7 @@ def test_the_password_is_neither_in_a_command_line_nor_in_a_setting_nor_in_a_log
 
 TOLD_BY_ROWS = """
 import io, logging
-from delta_pipelines.delta.log.snapshots import catalog_entries, entered_place
+from delta_pipelines.delta.catalog.entries import catalog_entries, entered_place
 from delta_pipelines.model.identifiers import Identifier
 spark.sql("CREATE SCHEMA told")
 spark.sql("CREATE TABLE told.t USING delta AS SELECT 1 AS a")

@@ -241,10 +241,10 @@ told()
     [jvm] = stranger.says()
     ours = run(
         """
-from delta_pipelines.session.session import _start
+from delta_pipelines.session.start import start_spark
 say(refused(session, "../warehouse", lock_timeout=0.5))
 config = spark_config("../warehouse", extra=settings)
-say(refused(_start, config, None))  # as when the stranger comes between our look and Derby's
+say(refused(start_spark, config, None))  # as when the stranger comes between our look and Derby's
 """,
         "ours",
     )
@@ -268,7 +268,7 @@ spark = session("tables")
 check_session(spark)
 spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
 say(spark.table("t").collect(), sorted(os.listdir(".")), sorted(os.listdir("tables")))
-from delta_pipelines.delta.log.snapshots import catalog_entries
+from delta_pipelines.delta.catalog.entries import catalog_entries
 from delta_pipelines.model.identifiers import Identifier
 named = [Identifier(None, "default", name) for name in ("t", "nothing")]
 say([entry.table is not None for entry in catalog_entries(spark, named).values()])

@@ -1,0 +1,70 @@
+"""A run of the suite takes a share of its long products; the shares together are the whole."""
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from delta_pipelines_tests.support.shares import PARTS, Share, left_out
+
+NAMES = [
+    *("merge/test_a.py::test_many[1]", "merge/test_a.py::test_many[2]"),
+    *("merge/test_a.py::test_many[3]", "merge/test_a.py::test_many[4]"),
+    *("deep/test_b.py::test_many[[1]]", "deep/test_b.py::test_many[[2]]"),
+    *("merge/test_a.py::test_one", "deep/test_b.py::test_b[1]"),
+]
+PURE = ["pure/test_a.py::test_many[1]", "pure/test_a.py::test_many[2]"]
+COUNTED = ["merge/test_a.py::test_count[1]", "merge/test_a.py::test_count[2]"]
+
+
+class Item(SimpleNamespace):
+    __hash__ = object.__hash__
+
+
+def run_by(number: int) -> list[str]:
+    """The Spark tests that a share runs."""
+    items = [Item(nodeid=n, keywords=("spark",), fixturenames=()) for n in NAMES]
+    items += [Item(nodeid=n, keywords=(), fixturenames=()) for n in PURE]
+    items += [
+        Item(nodeid=n, keywords=("spark",), fixturenames=("record_property",)) for n in COUNTED
+    ]
+    rest = {item.nodeid for item in left_out(items, Share(number, PARTS))}
+    assert rest <= set(NAMES)
+    return [name for name in NAMES if name not in rest]
+
+
+def test_each_share_has_a_variation_of_every_test_and_together_they_have_all() -> None:
+    shares = [run_by(number) for number in range(PARTS)]
+    assert shares[0] == [NAMES[0], NAMES[3], NAMES[4], NAMES[6], NAMES[7]]
+    assert sorted({name for share in shares for name in share}) == sorted(NAMES)
+    for share in shares:
+        assert {name.partition("[")[0] for name in share} == {n.partition("[")[0] for n in NAMES}
+
+
+@pytest.mark.parametrize("count", range(7))
+def test_the_whole_and_its_shares_have_the_same_items(count: int) -> None:
+    items = list(range(count))
+    assert Share().of(items) == items
+    shares = [Share(number, PARTS).of(items) for number in range(PARTS)]
+    assert {item for share in shares for item in share} == set(items)
+    assert all(shares) or not items
+
+
+def test_the_share_is_the_commits(tmp_path: Path) -> None:
+    assert Share.of_commit(tmp_path) == Share(0, PARTS)
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    seen = set()
+    for number in range(40):
+        git("commit", "--quiet", "--allow-empty", "--message", str(number))
+        share = Share.of_commit(tmp_path)
+        assert share.number == int(git("rev-parse", "HEAD")[-6:], 16) % PARTS
+        seen.add(share.number)
+        if len(seen) == PARTS:
+            break
+    assert len(seen) == PARTS

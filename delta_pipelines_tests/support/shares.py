@@ -1,0 +1,62 @@
+"""The share of the long products of tests that one run of the suite takes; it rotates by commit."""
+
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+PARTS = 3
+
+
+@dataclass(frozen=True)
+class Share:
+    """One of several equal parts of a product.
+
+    Args:
+        number: Which part, from 0.
+        parts: How many there are; 1 for the whole product.
+    """
+
+    number: int = 0
+    parts: int = 1
+
+    def of(self, items: Sequence[T]) -> Sequence[T]:
+        """Every third item, or all of them; never none of some."""
+        parts = min(self.parts, len(items)) or 1
+        return items[self.number % parts :: parts]
+
+    @classmethod
+    def of_commit(cls, folder: Path) -> "Share":
+        """The share that belongs to a checkout's commit; the first one where there is none.
+
+        So a failure is found again with the same commit, and every part is run by some commit.
+        """
+        command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
+        try:
+            commit = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        except (OSError, subprocess.CalledProcessError):
+            return cls(0, PARTS)
+        return cls(int(commit.strip()[-6:], 16) % PARTS, PARTS)
+
+
+def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
+    """The variations of Spark tests that a share leaves to the others.
+
+    Tests that print what they counted (`record_property`) take the share themselves.
+
+    Args:
+        items: All tests, in any order; what needs Spark is marked `spark`.
+        share: The part to run.
+    """
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        counts = "record_property" in getattr(item, "fixturenames", ())
+        if "spark" in item.keywords and "[" in item.nodeid and not counts:
+            groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {item for group in groups.values() for item in share.of(group)}
+    return [item for group in groups.values() for item in group if item not in kept]
