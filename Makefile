@@ -7,6 +7,7 @@
 #   make test-all    all tests, the long products as a whole
 #   make soak        what repeats something for hours
 #   make test-pure   the tests that need no JVM, in seconds
+#   make docs        the documentation site, in build/site
 #   make lint types  ruff and mypy
 #   make clean       remove what the targets made, the environment too
 
@@ -23,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 python := .venv/bin/python
 installed := .venv/.installed
 
-.PHONY: demo test test-all soak test-pure lint types clean
+.PHONY: demo test test-all soak docs test-pure lint types clean
 .DELETE_ON_ERROR:
 
 demo: $(installed)
@@ -37,6 +38,10 @@ test-all: $(installed)
 
 soak: $(installed)
 	$(python) -m pytest --all -m soak $(ARGS)
+
+docs: $(installed)
+	$(python) -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(python) -m mkdocs build --strict
 
 test-pure: $(installed)
 	$(python) -m pytest delta_pipelines_tests/pure $(ARGS)

@@ -1,5 +1,6 @@
 """Declare tables, views and upserts; get Delta tables that are created, evolved and merged safely.
 
+```python
 import delta_pipelines as dp
 
 sales = dp.Pipeline("sales", schema="sales")
@@ -13,6 +14,7 @@ def customers(orders):
     return orders.select("customer_id", "name", "changed_at")
 
 sales.run(dp.get_session("./warehouse"))
+```
 """
 
 from importlib import import_module

@@ -1,7 +1,9 @@
 """What the docs pages show works: code runs, options exist, links lead somewhere."""
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import dagster as dg
 import pyspark
@@ -15,7 +17,7 @@ from delta_pipelines.system.postgres_catalog import DRIVER_JAR
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted(set(DOCS.glob("*.md")) - {DOCS / "reference.md"})
 """Whose code runs here; that of the README has tests of its own."""
 ALL_PAGES = [ROOT / "README.md", ROOT / "benchmarks" / "README.md", *PAGES]
 
@@ -29,8 +31,12 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_code_of_a_page_runs_and_its_pipelines_resolve(page: Path) -> None:
-    names: dict[str, object] = {}
+def test_the_code_of_a_page_runs_and_its_pipelines_resolve(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("shop")  # the tutorial's file, which a later block imports
+    monkeypatch.setitem(sys.modules, "shop", module)
+    names = vars(module)
     for number, block in enumerate(blocks(page, "python")):
         exec(compile(block, f"{page.name} block {number}", "exec"), names)
     pipelines = [value for value in names.values() if isinstance(value, dp.Pipeline)]
@@ -76,7 +82,7 @@ def test_the_jars_that_it_names_are_those_that_sessions_take() -> None:
 
 def test_every_page_is_found_from_the_readme() -> None:
     linked = re.findall(r"\]\((docs/[\w./-]+\.md)", (ROOT / "README.md").read_text())
-    assert set(linked) == {name_of(page) for page in PAGES}
+    assert set(linked) == {name_of(page) for page in PAGES} - {"docs/index.md"}
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
