@@ -1,7 +1,7 @@
 """The lock on a catalog's Derby database, which admits one process at a time.
 
 The operating system holds the lock, so a killed holder leaves nothing that blocks. The text beside
-it only says who holds it, and is believed only while the lock is held.
+it only names the holder, and counts only while the lock is taken.
 """
 
 import json
@@ -39,8 +39,8 @@ def derby_holder(database: Path) -> str | None:
         database: Folder of the database.
 
     Returns:
-        The process in words, with its id where the system tells it (Linux); None when nobody has
-        the database open, or when the system cannot tell (Windows, a folder without access).
+        The process in words, with its id where the system gives it (Linux); None when no process
+        has the database open, or when the system does not say (Windows, a folder without access).
 
     Example:
         >>> derby_holder(Path("no-such-database")) is None
@@ -142,7 +142,7 @@ class CatalogLock:
         """Wait for the database, saying for whom, and take it.
 
         A process may have the database open without our lock: a program that does not use this
-        package, or the JVM of a holder whose Python has just ended. It is waited for as well.
+        package, or the JVM of a holder whose Python has just ended. The call waits for it as well.
 
         Args:
             timeout: Seconds to wait at most; 0 tries once, None waits without end.

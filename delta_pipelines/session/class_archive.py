@@ -1,6 +1,6 @@
 """An archive of the classes that a session loads, with which later JVMs start sooner.
 
-Spark loads thousands of classes before its first job is done, from jars, anew in each JVM, and a
+Spark loads thousands of classes before its first job is done, from jars, again in each JVM, and a
 Dagster run is a JVM of its own. Java can map them from a file instead (class data sharing).
 `delta-pipelines warm-up` writes that file once per machine; sessions use it when it is there. Java
 checks it against the class path itself and goes on without it when they differ.
@@ -25,7 +25,7 @@ from delta_pipelines.session.spark_home import check_spark_home
 log = logging.getLogger(__name__)
 
 _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-"""An archive that does not fit is no reason to write into the user's terminal."""
+"""Keeps Java from writing into the terminal when an archive does not fit."""
 _OTHERS_WRITE = 0o022
 """Mode bits that let the group or everyone write."""
 _PATIENCE = 900.0
@@ -105,12 +105,12 @@ def _why_not_trusted(archive: Path) -> str | None:
     if not hasattr(os, "geteuid"):
         return None
     file = archive.resolve(strict=True)
-    for place in (file, file.parent):
-        facts = place.stat()
+    for path in (file, file.parent):
+        facts = path.stat()
         if facts.st_uid not in (os.geteuid(), 0):
-            return f"{place} belongs to another user (user id {facts.st_uid})"
+            return f"{path} belongs to another user (user id {facts.st_uid})"
         if facts.st_mode & _OTHERS_WRITE:
-            return f"other users may write {place} (mode {facts.st_mode & 0o777:o})"
+            return f"other users may write {path} (mode {facts.st_mode & 0o777:o})"
     return None
 
 
@@ -142,9 +142,9 @@ def write_archive() -> Path:
                 command, capture_output=True, text=True, errors="replace", timeout=_PATIENCE
             )
         if ended.returncode or not fresh.is_file():
-            told = "\n".join((ended.stdout + ended.stderr).strip().splitlines()[-20:])
+            output = "\n".join((ended.stdout + ended.stderr).strip().splitlines()[-20:])
             raise SessionError(
-                f"Java wrote no archive of classes; sessions start as before.\n{told}"
+                f"Java wrote no archive of classes; sessions start as before.\n{output}"
             )
         check_whole(fresh)
         fresh.chmod(0o600)

@@ -100,7 +100,7 @@ def warehouse_location(warehouse: str | Path) -> str:
     """Make a warehouse's place absolute; a remote address stays as it is.
 
     Raises:
-        SessionError: The path leads nowhere: `~` of nobody, links in a circle.
+        SessionError: The path leads nowhere: `~` of an unknown user, links in a circle.
 
     Example:
         >>> warehouse_location("file:///data/warehouse")
@@ -115,7 +115,7 @@ def warehouse_location(warehouse: str | Path) -> str:
         return Path(text).expanduser().resolve().as_posix()
     except (RuntimeError, OSError, ValueError) as error:
         raise SessionError(
-            f"The warehouse {text!r} is no path of a folder: {error}. Give an absolute path."
+            f"The warehouse {text!r} is not the path of a folder: {error}. Give an absolute path."
         ) from error
 
 

@@ -23,7 +23,7 @@ def memory_options(linux: Path = _LINUX) -> list[str]:
     warning at each start.
 
     Args:
-        linux: The file in which Linux tells to whom it gives large pages.
+        linux: The file in which Linux says which processes get large pages.
 
     Example:
         >>> "-XX:MetaspaceSize=256m" in memory_options()

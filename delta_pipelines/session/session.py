@@ -85,8 +85,8 @@ def get_session(
     A warehouse that was moved or copied with the embedded catalog inside is refused, because that
     names the tables of the original: run `delta-pipelines relocate` once.
 
-    A session that somebody else built, set up for Delta and over the same warehouse, is returned
-    as it is, with the settings of `config` that can change; who built it stops it.
+    A session that other code built, set up for Delta and over the same warehouse, is returned as it
+    is, with the settings of `config` that can change; the other code stops it.
 
     Args:
         warehouse: Folder of the tables and of the catalog; made when missing.
@@ -197,7 +197,7 @@ def check_session(spark: "SparkSession") -> None:
     """Check that a session can work with Delta tables.
 
     Any catalog will do, in memory too. A Spark Connect session passes as well; `merge_into` and
-    pipelines need a classic one, whose JVM is in reach.
+    pipelines need a classic one, with its JVM in reach.
 
     Args:
         spark: A session, built by anyone.
@@ -293,7 +293,7 @@ def _is_active(live: _Live) -> bool:
 
 
 def _foreign_session() -> "SparkSession | None":
-    """The live session of this process that somebody else built."""
+    """The live session of this process that other code built."""
     from pyspark.sql import SparkSession
 
     from delta_pipelines.delta.jvm.driver_jvm import spark_is_active
@@ -314,7 +314,7 @@ def _adopted(
     requested: Mapping[str, str],
     catalog: PostgresCatalog | None,
 ) -> "SparkSession":
-    """Take somebody else's session where it serves as ours would; its life stays theirs."""
+    """Use a session that other code built, where it has the settings that ours would have."""
     complete = spark_config(location, extra=requested, catalog=catalog)
     modifiable = _changeable(spark, requested)
     fixed = requested.keys() - set(modifiable)

@@ -11,7 +11,7 @@ _RELEASE = re.compile(r"Spark (?P<version>\d\S*)")
 
 
 def spark_version(home: Path) -> str | None:
-    """Read which version of Spark stands in a folder; None when nothing tells.
+    """Read which version of Spark stands in a folder; None when it is not known.
 
     Args:
         home: A Spark distribution, or PySpark's own folder.
@@ -35,7 +35,7 @@ def spark_home_problem(home: str, found: str | None, pyspark: str) -> str | None
 
     Args:
         home: Value of SPARK_HOME.
-        found: Version of the Spark in it; None when nothing tells, as of one built from source.
+        found: Version of the Spark in it; None when it is not known, as for one built from source.
         pyspark: Version of the installed PySpark. The last number may differ.
 
     Example:
@@ -54,7 +54,7 @@ def spark_home_problem(home: str, found: str | None, pyspark: str) -> str | None
 
 
 def check_spark_home() -> None:
-    """Check that the Spark whose JVM would be started is PySpark's.
+    """Check that the JVM of PySpark's own Spark would be started.
 
     Raises:
         SessionError: SPARK_HOME points at no Spark, or at another version.

@@ -54,10 +54,10 @@ def start_spark(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "
         forget_origins(spark)
     except CatalogServerError:
         raise
-    except Exception as error:  # noqa: BLE001 - told as a SessionError
-        told = _start_error(error, config)
-        told.__cause__ = error
-        raise Redaction.of(config).error(told) from told.__cause__
+    except Exception as error:  # noqa: BLE001 - raised as a SessionError
+        failure = _start_error(error, config)
+        failure.__cause__ = error
+        raise Redaction.of(config).error(failure) from failure.__cause__
     return spark
 
 

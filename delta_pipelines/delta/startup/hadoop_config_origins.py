@@ -17,8 +17,8 @@ def forget_origins(spark: SparkSession) -> None:
     """Let Hadoop forget which file each of a session's settings came from.
 
     A task that writes gets some 1,100 settings three times, and each with the names of the files
-    it came from, which Hadoop compresses by themselves: a thousand times gzip. Nobody asks tasks
-    for them. Without them refreshes of small tables take a fifth less time.
+    it came from, which Hadoop compresses by themselves: a thousand times gzip. No task
+    needs them. Without them refreshes of small tables take a fifth less time.
 
     Source of the rule: Hadoop's `Configuration.write`; the origins are what its
     `getPropertySources` answers, and nothing else depends on them.
@@ -29,7 +29,7 @@ def forget_origins(spark: SparkSession) -> None:
     jvm = Jvm(spark)
     try:
         settings = spark.sparkContext._jsc.sc().hadoopConfiguration()
-        settings.size()  # reads the files, if nobody has yet
+        settings.size()  # reads the files
         origins = jvm.private_field(*_ORIGINS)
         origins.set(settings, jvm.root.java.util.concurrent.ConcurrentHashMap())
     except Py4JError as error:

@@ -83,17 +83,17 @@ def _connection(
     properties.setProperty("user", catalog.user)
     if secret is not None:
         properties.setProperty("password", secret)
-    with _told(catalog):
+    with _clear_errors(catalog):
         connection = jvm.org.postgresql.Driver().connect(catalog.jdbc_url, properties)
     try:
-        with _told(catalog):
+        with _clear_errors(catalog):
             yield connection
     finally:
         connection.close()
 
 
 @contextmanager
-def _told(catalog: PostgresCatalog) -> Iterator[None]:
+def _clear_errors(catalog: PostgresCatalog) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:

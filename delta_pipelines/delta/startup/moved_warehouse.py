@@ -1,8 +1,9 @@
 """A warehouse that was moved or copied: its embedded catalog names the tables where they are now.
 
 Hive keeps absolute locations, so the catalog of a copy names the tables of the original, and a run
-over the copy would write those. Spark cannot alter a schema's location in the Hive that it holds
-(SPARK-29260), so the rows of the catalog's own tables are changed, while nobody else has it open.
+over the copy would write those. Spark cannot alter a schema's location in its embedded Hive
+(SPARK-29260), so the rows of the catalog's own tables are changed while no other process has it
+open.
 """
 
 import logging
@@ -15,7 +16,7 @@ from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm
 
 logger = logging.getLogger(__name__)
 
-_PLACES = (
+_LOCATIONS = (
     ("DBS", "DB_LOCATION_URI", ""),
     ("SDS", "LOCATION", ""),
     # Spark's own tables keep theirs here too, and Spark believes this one.
@@ -50,7 +51,7 @@ def follow_warehouse(spark: SparkSession, database: Path, warehouse: str) -> int
     """Have a catalog that stands inside its warehouse name the tables in it, if it does not.
 
     Args:
-        spark: The session that has the catalog open, and nobody else has.
+        spark: The session; no other process has the catalog open.
         database: Folder of the Derby database.
         warehouse: Absolute path of the warehouse that it stands in.
 
@@ -66,7 +67,8 @@ def follow_warehouse(spark: SparkSession, database: Path, warehouse: str) -> int
         there = "/" + before.removeprefix("file:").strip("/")
         if not before.startswith("file:") or is_one_folder(there, warehouse):
             return 0
-        changed = sum(_changed(connection, place, before, f"file:{warehouse}") for place in _PLACES)
+        after = f"file:{warehouse}"
+        changed = sum(_changed(connection, column, before, after) for column in _LOCATIONS)
     logger.warning(
         "The warehouse %s was at %s when its catalog was made: the catalog now names its tables "
         "here (%d locations).",
@@ -91,15 +93,17 @@ def is_one_folder(one: str, other: str) -> bool:
 
 
 def _default_location(connection: JavaObject) -> str:
-    """Where the warehouse was when the catalog was made; unescaped, as Spark does not tell it."""
+    """Where the warehouse was when the catalog was made; unescaped, as Hive has it."""
     rows = connection.createStatement().executeQuery(
         "SELECT DB_LOCATION_URI FROM APP.DBS WHERE NAME = 'default'"
     )
     return str(rows.getString(1)).rstrip("/") if rows.next() else ""
 
 
-def _changed(connection: JavaObject, place: tuple[str, str, str], before: str, after: str) -> int:
-    table, column, condition = place
+def _changed(
+    connection: JavaObject, location: tuple[str, str, str], before: str, after: str
+) -> int:
+    table, column, condition = location
     statement = connection.prepareStatement(
         f"UPDATE APP.{table} SET {column} = CAST(? AS VARCHAR(4000)) || SUBSTR({column}, ?) "
         f"WHERE ({column} = ? OR SUBSTR({column}, 1, ?) = ?){condition}"

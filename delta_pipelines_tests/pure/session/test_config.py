@@ -160,7 +160,7 @@ def test_a_session_without_delta_is_told_which_setting_is_missing(
 
 @pytest.mark.parametrize("path", ["~no such user/w", "a\0b"])
 def test_a_warehouse_that_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(SessionError, match=r"is no path of a folder.*Give an absolute path"):
+    with pytest.raises(SessionError, match=r"is not the path of a folder.*Give an absolute path"):
         warehouse_location(path)
 
 
