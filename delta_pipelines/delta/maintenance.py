@@ -80,8 +80,8 @@ class TableUpkeep:
 
     def _rewritten(self, command: str) -> int:
         with explained(self._dataset):
-            told = self._session.sql(command).first()
-        assert told is not None
-        metrics = told["metrics"]
+            result = self._session.sql(command).first()
+        assert result is not None
+        metrics = result["metrics"]
         # Delta commits nothing when it added no file.
         return int(metrics["numFilesRemoved"]) if metrics["numFilesAdded"] else 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.catalog.hive_metastore_query import places_of
+from delta_pipelines.delta.catalog.hive_metastore_query import delta_locations
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, items, optional
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.errors import DatasetError
@@ -30,7 +30,7 @@ class CatalogEntry:
     """
 
     table: JavaObject | None = None
-    place: str | None = None
+    location: str | None = None
     in_new_schema: bool = False
 
 
@@ -64,7 +64,7 @@ def catalog_entries(
         schemas.setdefault(identifier.schema, []).append(identifier)
     entries: dict[Identifier, CatalogEntry] = {}
     for schema, named in schemas.items():
-        entries |= (known := _places(jvm, schema, named))
+        entries |= (known := _locations(jvm, schema, named))
         rest = [one for one in named if one not in known]
         for start in range(0, len(rest), _AT_ONCE):
             part = rest[start : start + _AT_ONCE]
@@ -84,16 +84,18 @@ def catalog_entries(
     return entries
 
 
-def _places(jvm: Jvm, schema: str, named: Sequence[Identifier]) -> dict[Identifier, CatalogEntry]:
+def _locations(
+    jvm: Jvm, schema: str, named: Sequence[Identifier]
+) -> dict[Identifier, CatalogEntry]:
     """Entries of those that are Delta tables, or nothing, where one query tells of them."""
-    places = places_of(jvm, schema.lower(), [one.name.lower() for one in named])
-    if places is None:
+    locations = delta_locations(jvm, schema.lower(), [one.name.lower() for one in named])
+    if locations is None:
         return {}
-    told = {one: places.get(one.name.lower()) for one in named}
-    return {one: CatalogEntry(place=place) for one, place in told.items() if place != ""}
+    found = {one: locations.get(one.name.lower()) for one in named}
+    return {one: CatalogEntry(location=path) for one, path in found.items() if path != ""}
 
 
-def entered_place(
+def registered_location(
     spark: SparkSession, identifier: Identifier, entry: CatalogEntry | None = None
 ) -> str | None:
     """The location that the session catalog has for a table; None when it has no such table.
@@ -109,13 +111,15 @@ def entered_place(
         if not catalog.tableExists(name):
             return None
         entry = CatalogEntry(catalog.getTableMetadata(name))
-    place: str | JavaObject | None = entry.place
+    location: str | JavaObject | None = entry.location
     if entry.table is not None:
-        place = optional(entry.table.storage().locationUri())
-    return None if place is None else str(jvm.root.org.apache.hadoop.fs.Path(place).toString())
+        location = optional(entry.table.storage().locationUri())
+    if location is None:
+        return None
+    return str(jvm.root.org.apache.hadoop.fs.Path(location).toString())
 
 
-def table_place(spark: SparkSession, identifier: Identifier) -> str:
+def table_location(spark: SparkSession, identifier: Identifier) -> str:
     """Where a table is, or would be created; of a view, where a table of its name would be.
 
     A function of the catalog alone: the session's warehouse counts only where the schema does not
@@ -128,9 +132,9 @@ def table_place(spark: SparkSession, identifier: Identifier) -> str:
     jvm = Jvm(spark)
     # Unlike the question for one name, this one raises no error for a table that is missing.
     entry = catalog_entries(spark, [identifier]).get(identifier)
-    place = entered_place(spark, identifier, entry)
-    if place is not None:
-        return place
+    location = registered_location(spark, identifier, entry)
+    if location is not None:
+        return location
     catalog, path = jvm.session.sessionState().catalog(), jvm.root.org.apache.hadoop.fs.Path
     try:
         return str(path(catalog.defaultTablePath(table_identifier(jvm, identifier))).toString())
@@ -140,16 +144,16 @@ def table_place(spark: SparkSession, identifier: Identifier) -> str:
         return str(path(path(catalog.getDefaultDBPath(identifier.schema)), identifier.name))
 
 
-def default_place(jvm: Jvm, identifier: Identifier, *, in_new_schema: bool) -> str | JavaObject:
+def default_location(jvm: Jvm, identifier: Identifier, *, in_new_schema: bool) -> str | JavaObject:
     """Where the catalog puts a managed table."""
     catalog = jvm.session.sessionState().catalog()
     if in_new_schema:
-        return schema_place(jvm, identifier.schema, identifier.name)
-    place: JavaObject = catalog.defaultTablePath(table_identifier(jvm, identifier))
-    return place
+        return location_in_new_schema(jvm, identifier.schema, identifier.name)
+    location: JavaObject = catalog.defaultTablePath(table_identifier(jvm, identifier))
+    return location
 
 
-def schema_place(jvm: Jvm, schema: str, name: str) -> str:
+def location_in_new_schema(jvm: Jvm, schema: str, name: str) -> str:
     """Where a table is put whose schema does not exist yet (Spark: `makeQualifiedDBPath`)."""
     path, state = jvm.root.org.apache.hadoop.fs.Path, jvm.session.sessionState()
     folder = path(state.catalog().getDefaultDBPath(schema))  # relative to the warehouse

@@ -86,7 +86,7 @@ class Database:
             connection.close()
 
 
-def places_of(jvm: Jvm, schema: str, names: Sequence[str]) -> Mapping[str, str] | None:
+def delta_locations(jvm: Jvm, schema: str, names: Sequence[str]) -> Mapping[str, str] | None:
     """Where the catalog has the Delta tables of a schema.
 
     Args:
@@ -99,7 +99,7 @@ def places_of(jvm: Jvm, schema: str, names: Sequence[str]) -> Mapping[str, str] 
         have is left out. None when the catalog cannot be asked so.
 
     Example:
-        >>> places_of(Jvm(spark), "aviation", ["flights", "a_view", "nothing"])
+        >>> delta_locations(Jvm(spark), "aviation", ["flights", "a_view", "nothing"])
         {'flights': 'file:/data/aviation.db/flights', 'a_view': ''}
     """
     database = database_of(jvm)
@@ -114,7 +114,7 @@ def places_of(jvm: Jvm, schema: str, names: Sequence[str]) -> Mapping[str, str] 
         kind = type(error).__name__ if thrown is None else class_name(thrown)
         log.debug("The catalog's database does not tell its tables (%s); Hive is asked.", kind)
         return None
-    return {name: place for name, _, place in (row.partition(" ") for row in rows)}
+    return {name: location for name, _, location in (row.partition(" ") for row in rows)}
 
 
 def database_of(jvm: Jvm) -> Database | None:

@@ -5,7 +5,7 @@ import logging
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.catalog.entries import schema_place, table_identifier
+from delta_pipelines.delta.catalog.entries import location_in_new_schema, table_identifier
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, optional
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.identifiers import Identifier
@@ -42,8 +42,8 @@ def register(spark: SparkSession, identifier: Identifier, location: str) -> None
                 transient=True,
             ) from exc
     entered = optional(catalog.getTableMetadata(name).storage().locationUri())
-    place = jvm.root.org.apache.hadoop.fs.Path
-    if entered is None or place(entered).toUri().getPath() != place(location).toUri().getPath():
+    path = jvm.root.org.apache.hadoop.fs.Path
+    if entered is None or path(entered).toUri().getPath() != path(location).toUri().getPath():
         raise DatasetError(
             f"the table is written at {location}, but the catalog meanwhile has a table of this "
             f"name at {entered}: drop one of the two.",
@@ -85,7 +85,8 @@ def make_schema_folder(spark: SparkSession, schema: str) -> None:
         schema: Name of a schema in the session catalog.
     """
     jvm = Jvm(spark)
-    folder = jvm.root.org.apache.hadoop.fs.Path(schema_place(jvm, schema, "t")).getParent()
+    table = location_in_new_schema(jvm, schema, "t")
+    folder = jvm.root.org.apache.hadoop.fs.Path(table).getParent()
     folder.getFileSystem(jvm.session.sessionState().newHadoopConf()).mkdirs(folder)
 
 
@@ -93,13 +94,13 @@ def _entry(jvm: Jvm, name: JavaObject, location: str) -> JavaObject:
     catalog = "org.apache.spark.sql.catalyst.catalog"
     table = jvm.object(f"{catalog}.CatalogTable")
     storage = jvm.object(f"{catalog}.CatalogStorageFormat").empty()
-    place = jvm.root.org.apache.hadoop.fs.Path(location).toUri()
+    uri = jvm.root.org.apache.hadoop.fs.Path(location).toUri()
     # A later Spark may add a field at the end; every default is asked for by its position.
     kept = [getattr(storage, f"copy$default${n}")() for n in range(2, storage.productArity() + 1)]
     given = [
         name,
         jvm.object(f"{catalog}.CatalogTableType").MANAGED(),
-        storage.copy(jvm.some(place), *kept),
+        storage.copy(jvm.some(uri), *kept),
         jvm.root.org.apache.spark.sql.types.StructType(),
         jvm.some("delta"),
     ]

@@ -122,7 +122,7 @@ def explain(exc: BaseException, dataset: str) -> DatasetError:
     if isinstance(exc, DatasetError):
         return exc
     causes = list(_causes(exc))
-    condition, sentence = _tell(exc, causes)
+    condition, sentence = _condition_and_sentence(exc, causes)
     silent = _silent_cause(exc)
     names = {name for name, _ in causes}  # an exception without a message is its wrapper's message
     if silent and all(m in names or not m or _WRAPPERS.search(m) for _, m in causes):
@@ -207,12 +207,12 @@ def is_not_there(exc: BaseException) -> bool:
 
 
 def _chain(exc: BaseException) -> Iterator[BaseException]:
-    told: BaseException | None = exc
+    error: BaseException | None = exc
     for _ in range(20):
-        if told is None:
+        if error is None:
             return
-        yield told
-        told = told.__cause__ or told.__context__
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _java(exc: BaseException) -> JavaObject | None:
@@ -246,12 +246,14 @@ def _silent_cause(exc: BaseException) -> str | None:
     count = len(frames)
     if not count:
         return name
-    places = (str(frames[n].toString()) for n in range(min(count, _FRAMES)))
-    own = next((place for place in places if not _LIBRARY.match(place)), None)
+    lines = (str(frames[n].toString()) for n in range(min(count, _FRAMES)))
+    own = next((line for line in lines if not _LIBRARY.match(line)), None)
     return f"{name} at {own or frames[0].toString()}{_ADVICE.get(name, '')}"
 
 
-def _tell(exc: BaseException, causes: list[tuple[str, str]]) -> tuple[str | None, str]:
+def _condition_and_sentence(
+    exc: BaseException, causes: list[tuple[str, str]]
+) -> tuple[str | None, str]:
     messages = [message for _, message in causes if message] or [type(exc).__name__]
     for message in messages:
         python = _python_failure(message)

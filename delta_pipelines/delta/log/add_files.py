@@ -35,8 +35,8 @@ class FileEntry:
 
         Source of the rule: Delta's `AddFile.numLogicalRecords`.
         """
-        told = json.loads(self.stats) if self.stats else None
-        count = told.get("numRecords") if isinstance(told, dict) else None
+        fields = json.loads(self.stats) if self.stats else None
+        count = fields.get("numRecords") if isinstance(fields, dict) else None
         return None if count is None else int(count) - (self.deleted or 0)
 
 
@@ -64,13 +64,13 @@ def entries_of_json(text: str) -> list[FileEntry]:
     """
     return [
         FileEntry(
-            path=told["path"],
-            size=int(told["size"]),
-            stats=told.get("stats") or None,
-            deleted=(told.get("deletionVector") or {}).get("cardinality"),
-            is_data="modificationTime" in told,
+            path=fields["path"],
+            size=int(fields["size"]),
+            stats=fields.get("stats") or None,
+            deleted=(fields.get("deletionVector") or {}).get("cardinality"),
+            is_data="modificationTime" in fields,
         )
-        for told in json.loads(text)
+        for fields in json.loads(text)
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta.catalog.entries import CatalogEntry, catalog_entries, entered_place
+from delta_pipelines.delta.catalog.entries import CatalogEntry, catalog_entries, registered_location
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, is_classic
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.signatures import unavailable
@@ -72,7 +72,7 @@ def files_gone(
     if unavailable(spark, identifier):
         return None
     with explained(str(identifier)):
-        return entered_place(spark, identifier, entry)
+        return registered_location(spark, identifier, entry)
 
 
 def known_entries(

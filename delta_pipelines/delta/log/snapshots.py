@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from delta_pipelines.delta.catalog.entries import (
     CatalogEntry,
     check_is_delta,
-    default_place,
+    default_location,
     entry_of,
 )
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, entries, items, optional
@@ -93,10 +93,10 @@ def open_log(
         check_is_delta(jvm, table, identifier)
         log = jvm.static(_LOG, "forTable")(jvm.session, table)
         return OpenLog(log, log.update(False, jvm.none, jvm.some(table)), table, registered=True)
-    place = entry.place
-    if place is None:
-        place = default_place(jvm, identifier, in_new_schema=entry.in_new_schema)
-    opened = open_place(jvm, place, registered=entry.place is not None)
+    location = entry.location
+    if location is None:
+        location = default_location(jvm, identifier, in_new_schema=entry.in_new_schema)
+    opened = open_folder(jvm, location, registered=entry.location is not None)
     if (
         opened.exists
         and not opened.registered
@@ -111,15 +111,15 @@ def open_log(
     return opened
 
 
-def open_place(jvm: Jvm, place: str | JavaObject, *, registered: bool) -> OpenLog:
+def open_folder(jvm: Jvm, location: str | JavaObject, *, registered: bool) -> OpenLog:
     """Open the log of a folder, whether it exists or not.
 
     Args:
         jvm: The session's JVM.
-        place: The folder.
+        location: The folder.
         registered: True when the catalog has a table there.
     """
-    log = jvm.static(_LOG, "forTable")(jvm.session, jvm.root.org.apache.hadoop.fs.Path(place))
+    log = jvm.static(_LOG, "forTable")(jvm.session, jvm.root.org.apache.hadoop.fs.Path(location))
     return OpenLog(log, log.update(False, jvm.none, jvm.none), None, registered=registered)
 
 
@@ -136,14 +136,14 @@ def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | 
     if not opened.exists:
         return None
     # Java's own hash is random, and so tells an object from another of the same version.
-    told_apart = int(jvm.static("java.lang.System", "identityHashCode")(opened.snapshot))
-    mark = (opened.version, told_apart, opened.registered)
+    object_id = int(jvm.static("java.lang.System", "identityHashCode")(opened.snapshot))
+    fingerprint = (opened.version, object_id, opened.registered)
     key = (jvm.spark._jvm, identifier)
     known = _states.get(key)
-    if known is None or known[0] != mark:
+    if known is None or known[0] != fingerprint:
         if len(_states) >= _MAX_STATES:
             _states.clear()
-        known = _states[key] = (mark, _read_state(jvm, identifier, opened))
+        known = _states[key] = (fingerprint, _read_state(jvm, identifier, opened))
     # Of its own for each who asks: PySpark's `StructType.add` changes what it is called on.
     state = known[1]
     return replace(
@@ -154,23 +154,23 @@ def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | 
 def _read_state(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState:
     snapshot = opened.snapshot
     # As the log has it: one round trip, where its parts would be two dozen.
-    told = json.loads(snapshot.metadata().json())["metaData"]
-    configuration = told.get("configuration", {})
+    metadata = json.loads(snapshot.metadata().json())["metaData"]
+    configuration = metadata.get("configuration", {})
     files, size_bytes = known_size(snapshot)
     return TableState(
         identifier=identifier,
         location=opened.location,
-        table_id=told["id"],
+        table_id=metadata["id"],
         version=opened.version,
-        schema=logical_schema(_schema(told.get("schemaString"))),
-        partition_columns=tuple(told.get("partitionColumns", ())),
+        schema=logical_schema(_schema(metadata.get("schemaString"))),
+        partition_columns=tuple(metadata.get("partitionColumns", ())),
         cluster_columns=cluster_columns(jvm, opened),
         properties=visible_properties(configuration),
-        comment=told.get("description") or None,
+        comment=metadata.get("description") or None,
         files=files,
         size_bytes=size_bytes,
         registered=opened.registered,
-        is_copy=configuration.get(TABLE_ID, told["id"]) != told["id"],
+        is_copy=configuration.get(TABLE_ID, metadata["id"]) != metadata["id"],
         written_ms=int(snapshot.timestamp()),
     )
 

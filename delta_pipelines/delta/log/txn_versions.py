@@ -3,7 +3,7 @@
 from delta_pipelines.delta.jvm.bridge import JavaObject, items, optional
 
 
-def last_mark(txn: JavaObject, snapshot: JavaObject, application: str) -> int:
+def last_txn_version(txn: JavaObject, snapshot: JavaObject, application: str) -> int:
     """The last batch of an application; a concurrent one conflicts with the transaction from now.
 
     Args:
@@ -33,14 +33,14 @@ def remembers(snapshot: JavaObject, application: str, number: int) -> bool:
     """
     known = _listed(snapshot, application)
     if known is None:
-        marks = snapshot.transactions()
-        known = int(marks.apply(application)) if marks.contains(application) else -1
+        transactions = snapshot.transactions()
+        known = int(transactions.apply(application)) if transactions.contains(application) else -1
     return known >= number
 
 
 def _listed(snapshot: JavaObject, application: str) -> int | None:
     checksum = optional(snapshot.checksumOpt())
-    marks = None if checksum is None else optional(checksum.setTransactions())
-    if marks is None:
+    transactions = None if checksum is None else optional(checksum.setTransactions())
+    if transactions is None:
         return None
-    return next((int(m.version()) for m in items(marks) if m.appId() == application), -1)
+    return next((int(m.version()) for m in items(transactions) if m.appId() == application), -1)

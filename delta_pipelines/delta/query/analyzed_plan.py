@@ -115,15 +115,15 @@ def analysed_plan(
         query = query_of(frame)
         declared = True if deterministic else frozenset(deterministic_views)
         reader = _Reader(session, query, declared)
-        told = reader.read()
+        plan = reader.read()
         if reader.met_cut_text:
             # Such a plan would be told by its first part alone. Most are not cut, and to give a
             # session other settings and back is ten calls of the JVM.
             with settings(session, dict.fromkeys(_LIMITS, str(_MAX_TEXT))):
-                told = _Reader(session, query, declared).read()
-        if not (told.tables or told.files) or not _reads_cached_rows(session, query.execution):
-            return told
-        return replace(told, without_version=(*told.without_version, CACHED))
+                plan = _Reader(session, query, declared).read()
+        if not (plan.tables or plan.files) or not _reads_cached_rows(session, query.execution):
+            return plan
+        return replace(plan, without_version=(*plan.without_version, CACHED))
 
 
 def is_deterministic(frame: DataFrame) -> bool:
@@ -186,7 +186,7 @@ class _Reader:
         self._plan = query.plan
         self._declared = declared
         self._view = jvm.spark._jvm
-        self._told: list[str] = []
+        self._texts: list[str] = []
         self._tables: dict[Relation, None] = {}
         self._files: dict[str, str] = {}
         self._functions: dict[str, str] = {}
@@ -195,11 +195,11 @@ class _Reader:
     @property
     def met_cut_text(self) -> bool:
         """True when Spark left out parts of a text that was read."""
-        return any(map(is_cut, self._told))
+        return any(map(is_cut, self._texts))
 
     def read(self) -> AnalysedPlan:
         text = normalised(self._plan.treeString(True, False, _MAX_TEXT, False, False))
-        self._told += [text, normalised(self._plan.schema().catalogString())]
+        self._texts += [text, normalised(self._plan.schema().catalogString())]
         subqueries = items(self._plan.subqueriesAll()) if self._query.has_subqueries else []
         plans = [self._plan, *subqueries]
         for plan in plans:
@@ -210,7 +210,7 @@ class _Reader:
             if plan.containsAnyPattern(_any_of(self._view, _PATTERNS)):
                 self._expressions(plan, text)
         return AnalysedPlan(
-            digest=hashlib.sha256("\n".join(self._told).encode()).hexdigest()[:16],
+            digest=hashlib.sha256("\n".join(self._texts).encode()).hexdigest()[:16],
             tables=tuple(self._tables),
             files=self._files,
             functions=self._functions,
@@ -228,7 +228,7 @@ class _Reader:
             self._local(leaf, kind)
         elif relation.kind == "delta" and not self._is_change_feed(leaf):
             self._tables[relation] = None
-            self._told.append(f"{leaf.schema().catalogString()} {relation.stored_names}")
+            self._texts.append(f"{leaf.schema().catalogString()} {relation.stored_names}")
         elif relation.kind == "opaque":
             self._opaque(leaf)
         elif not self._listed(leaf, relation):
@@ -241,7 +241,7 @@ class _Reader:
             what = "it reads rows whose origin Spark does not tell (Python, an RDD, a checkpoint)"
             self._without[what] = None
         else:
-            self._told.append(f"{leaf.schema().json()} {rows}")
+            self._texts.append(f"{leaf.schema().json()} {rows}")
 
     def _is_change_feed(self, leaf: JavaObject) -> bool:
         return class_name(leaf) == "LogicalRelation" and files_relation(leaf) is None
@@ -254,10 +254,10 @@ class _Reader:
             self._without["it reads many rows from Python"] = None
             return
         types = str(leaf.schema().catalogString())
-        self._told.append(types)
+        self._texts.append(types)
         if rows.nonEmpty():
             try:
-                self._told.append(exact(self._session, types, lambda: leaf.toSQL("t")))
+                self._texts.append(exact(self._session, types, lambda: leaf.toSQL("t")))
             except (Py4JError, PySparkException):
                 self._without["it reads rows of a type that SQL has no text for"] = None
 
@@ -271,7 +271,7 @@ class _Reader:
         where = relation.location
         self._files[where] = _combined(self._files.get(where), listed)
         options = sorted(entries(source.options()).items())
-        self._told.append(f"{where} {leaf.schema().catalogString()} {options}")
+        self._texts.append(f"{where} {leaf.schema().catalogString()} {options}")
         return True
 
     def _text(self, text: str) -> None:
@@ -289,7 +289,7 @@ class _Reader:
 
     def _expressions(self, plan: JavaObject, text: str) -> None:
         expressions = PlanExpressions(self._session, plan)
-        self._told.append(expressions.literals())
+        self._texts.append(expressions.literals())
         if plan.containsPattern(tree_pattern(self._view, "CURRENT_LIKE")):
             self._without[_called(_calls(_CURRENT, text), "a function of the current time")] = None
         if expressions.kinds & _FOREIGN_KINDS:

@@ -67,10 +67,10 @@ def column_origins(
         found = _Walk(inputs).columns(plan)
     except Unknown:
         return None
-    told: dict[str, _Origins] = {}
+    result: dict[str, _Origins] = {}
     for name, (_, origins) in zip(frame.columns, found, strict=True):
-        told[name] = told.get(name, _NOTHING) | origins
-    return {name: tuple(sorted(origins)) for name, origins in told.items()}
+        result[name] = result.get(name, _NOTHING) | origins
+    return {name: tuple(sorted(origins)) for name, origins in result.items()}
 
 
 def attributes(text: str) -> Iterator[tuple[str, int]]:
@@ -83,10 +83,10 @@ def attributes(text: str) -> Iterator[tuple[str, int]]:
         >>> list(attributes("a#31L\x01it is #1#7"))
         [('a', 31), ('it is #1', 7)]
     """
-    for told in text.split(_BETWEEN) if text else ():
-        match = _ATTRIBUTE.fullmatch(told)
+    for attribute in text.split(_BETWEEN) if text else ():
+        match = _ATTRIBUTE.fullmatch(attribute)
         if match is None:
-            raise Unknown(told)
+            raise Unknown(attribute)
         yield match["name"], int(match["id"])
 
 

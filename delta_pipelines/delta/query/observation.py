@@ -31,12 +31,12 @@ class Observed:
 
     def values(self) -> tuple[int, ...]:
         """The counts in their order: of the first query that computed `rows`, else of one now."""
-        told = self._told()
-        if told is None:
-            told = self._unobserved.select(*self._counts).collect()[0]
-        return tuple(int(value) for value in told)
+        counts = self._observed()
+        if counts is None:
+            counts = self._unobserved.select(*self._counts).collect()[0]
+        return tuple(int(value) for value in counts)
 
-    def _told(self) -> tuple[int, ...] | None:
+    def _observed(self) -> tuple[int, ...] | None:
         if not is_classic(self._unobserved.sparkSession):
             return None
         future: JavaObject = self._observation._jo.future()  # type: ignore[union-attr]

@@ -193,9 +193,9 @@ def qualified(source: JavaObject, path: str) -> str:
         path: As it was given.
     """
     session = source.sparkSession()
-    place = Packages(SparkContext._jvm).org.apache.hadoop.fs.Path(path)
-    system = place.getFileSystem(session.sessionState().newHadoopConf())
-    return str(system.makeQualified(place).toString())
+    hadoop_path = Packages(SparkContext._jvm).org.apache.hadoop.fs.Path(path)
+    system = hadoop_path.getFileSystem(session.sessionState().newHadoopConf())
+    return str(system.makeQualified(hadoop_path).toString())
 
 
 def _v2_relation(plan: JavaObject) -> Relation:

@@ -38,8 +38,8 @@ def folders_in(spark: SparkSession, path: str) -> list[Folder]:
     """
     if not is_classic(spark):
         return []
-    place, files = _opened(spark, path)
-    if not files.exists(place):
+    hadoop_path, files = _opened(spark, path)
+    if not files.exists(hadoop_path):
         return []
     return [
         Folder(
@@ -47,7 +47,7 @@ def folders_in(spark: SparkSession, path: str) -> list[Folder]:
             str(status.getPath().toString()),
             int(status.getModificationTime()),
         )
-        for status in files.listStatus(place)
+        for status in files.listStatus(hadoop_path)
         if status.isDirectory()
     ]
 
@@ -62,11 +62,11 @@ def names_in(spark: SparkSession, path: str) -> list[str]:
         spark: A classic session, whose file system settings apply.
         path: The folder.
     """
-    place, files = _opened(spark, path)
-    if not files.exists(place):
+    hadoop_path, files = _opened(spark, path)
+    if not files.exists(hadoop_path):
         return []
     jvm = Jvm(spark)
-    paths = jvm.static("org.apache.hadoop.fs.FileUtil", "stat2Paths")(files.listStatus(place))
+    paths = jvm.static("org.apache.hadoop.fs.FileUtil", "stat2Paths")(files.listStatus(hadoop_path))
     return [one.rsplit("/", 1)[-1] for one in jvm.texts(paths)]
 
 
@@ -80,11 +80,11 @@ def read_text(spark: SparkSession, path: str) -> str:
     Raises:
         ValueError: It is larger.
     """
-    place, files = _opened(spark, path)
-    size = int(files.getFileStatus(place).getLen())
+    hadoop_path, files = _opened(spark, path)
+    size = int(files.getFileStatus(hadoop_path).getLen())
     if size > MOST_BYTES:
         raise ValueError(f"{path} has {size:,} bytes, and the most is {MOST_BYTES:,}.")
-    return _text(files.open(place))
+    return _text(files.open(hadoop_path))
 
 
 def read_text_if_there(spark: SparkSession, path: str) -> str | None:
@@ -94,9 +94,9 @@ def read_text_if_there(spark: SparkSession, path: str) -> str | None:
         spark: A classic session, whose file system settings apply.
         path: The file.
     """
-    place, files = _opened(spark, path)
+    hadoop_path, files = _opened(spark, path)
     # Asked first: PySpark takes 20 ms to translate the error that says there is none.
-    return _text(files.open(place)) if files.exists(place) else None
+    return _text(files.open(hadoop_path)) if files.exists(hadoop_path) else None
 
 
 def replace_text(spark: SparkSession, path: str, text: str) -> None:
@@ -108,11 +108,11 @@ def replace_text(spark: SparkSession, path: str, text: str) -> None:
         text: What is to be in it.
     """
     jvm = Jvm(spark)
-    place = jvm.root.org.apache.hadoop.fs.Path(path)
+    hadoop_path = jvm.root.org.apache.hadoop.fs.Path(path)
     settings = jvm.session.sessionState().newHadoopConf()
     # A process that is killed in the middle leaves the file as it was.
-    manager = jvm.static(_CHECKPOINT_FILES, "create")(place, settings)
-    stream = manager.createAtomic(place, True)
+    manager = jvm.static(_CHECKPOINT_FILES, "create")(hadoop_path, settings)
+    stream = manager.createAtomic(hadoop_path, True)
     stream.write(text.encode())
     stream.close()
 
@@ -128,9 +128,9 @@ def read_texts(
         names: Of the files.
         most_bytes: Of all together.
     """
-    place, files = _opened(spark, folder)
+    hadoop_path, files = _opened(spark, folder)
     path_class = Jvm(spark).root.org.apache.hadoop.fs.Path
-    paths = [path_class(place, name) for name in names]
+    paths = [path_class(hadoop_path, name) for name in names]
     if sum(int(files.getFileStatus(path).getLen()) for path in paths) > most_bytes:
         return None
     return [_text(files.open(path)) for path in paths]
@@ -159,8 +159,8 @@ def delete_below(spark: SparkSession, path: str, root: str) -> None:
     if not is_below(path, root):
         raise ValueError(f"{path!r} is not a folder in {root!r}; nothing was deleted.")
     if is_classic(spark):
-        place, files = _opened(spark, path)
-        files.delete(place, True)
+        hadoop_path, files = _opened(spark, path)
+        files.delete(hadoop_path, True)
 
 
 def is_below(path: str, root: str) -> bool:
@@ -185,6 +185,6 @@ def is_below(path: str, root: str) -> bool:
 
 def _opened(spark: SparkSession, path: str) -> tuple[JavaObject, JavaObject]:
     jvm = Jvm(spark)
-    place = jvm.root.org.apache.hadoop.fs.Path(path)
+    hadoop_path = jvm.root.org.apache.hadoop.fs.Path(path)
     settings = jvm.session.sessionState().newHadoopConf()
-    return place, place.getFileSystem(settings)
+    return hadoop_path, hadoop_path.getFileSystem(settings)

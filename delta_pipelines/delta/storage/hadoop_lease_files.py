@@ -7,7 +7,7 @@ from pathlib import Path
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.catalog.entries import table_place
+from delta_pipelines.delta.catalog.entries import table_location
 from delta_pipelines.delta.jvm.bridge import JavaObject, Packages, is_classic
 from delta_pipelines.delta.storage.lease_files import (
     MOST_BYTES,
@@ -42,7 +42,7 @@ def lease_files(spark: SparkSession, identifier: Identifier) -> LeaseFiles | Non
     """
     if not is_classic(spark):
         return None
-    path = _path(spark, _place(spark, identifier))
+    path = _path(spark, _table_location(spark, identifier))
     uri = path.toUri()
     if (uri.getScheme() or "file") == "file":
         return LocalLeaseFiles(_local_folder(Path(os.path.realpath(uri.getPath()))))
@@ -53,9 +53,9 @@ def lease_files(spark: SparkSession, identifier: Identifier) -> LeaseFiles | Non
     return HadoopLeaseFiles(spark, folder)
 
 
-def _place(spark: SparkSession, identifier: Identifier) -> str:
+def _table_location(spark: SparkSession, identifier: Identifier) -> str:
     if identifier.in_session_catalog:
-        return table_place(spark, identifier)
+        return table_location(spark, identifier)
     # Another catalog does not say where a table is to be.
     name = f"{identifier.catalog}.{identifier.schema}.{identifier.name}".lower()
     return f"{spark.conf.get('spark.sql.warehouse.dir')}/{name}"
@@ -99,7 +99,7 @@ class HadoopLeaseFiles:
         self._files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The folder's address."""
         return str(self._folder.toString())
 

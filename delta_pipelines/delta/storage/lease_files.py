@@ -17,7 +17,7 @@ class LeaseFiles(Protocol):
     """One table's numbered files; `LocalLeaseFiles` tells the details."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The folder, for messages and to tell tables apart."""
 
     def numbers(self) -> list[int]:
@@ -47,7 +47,7 @@ class LocalLeaseFiles:
         self._folder = folder
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The folder's path."""
         return str(self._folder)
 

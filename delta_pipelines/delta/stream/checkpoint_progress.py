@@ -96,8 +96,8 @@ class Progress:
             version = offset.get("reservoirVersion")
             if offset.get("reservoirId") == table_id and isinstance(version, int):
                 none_of_it = offset.get("index") in _BEFORE_A_VERSION
-                has_begun = bool(offset.get("isStartingVersion", False)) or not none_of_it
-                found.append(version if has_begun else version - 1)
+                is_started = bool(offset.get("isStartingVersion", False)) or not none_of_it
+                found.append(version if is_started else version - 1)
         return max(found) if max(found) >= 0 else None
 
     def files_beside(self, tables: Mapping[str, int]) -> dict[int, int] | None:

@@ -63,7 +63,7 @@ class StreamedFolder:
     """
 
     number: int
-    place: str
+    location: str
 
 
 def stream_folders(rows: DataFrame) -> list[StreamedFolder]:
@@ -74,10 +74,10 @@ def stream_folders(rows: DataFrame) -> list[StreamedFolder]:
 
     Example:
         >>> stream_folders(spark.readStream.text("/landing/*"))
-        [StreamedFolder(number=0, place='file:/landing/*')]
+        [StreamedFolder(number=0, location='file:/landing/*')]
     """
     return [
-        StreamedFolder(number, _place(node))
+        StreamedFolder(number, _location(node))
         for number, node in enumerate(streams_of(rows))
         if reads_files(node)
     ]
@@ -164,17 +164,17 @@ def _unread(
 def _modified_ms(spark: SparkSession, path: str) -> float:
     """A file's time; of one that is gone, such as an upload under a passing name, the future."""
     jvm = Jvm(spark)
-    place = jvm.root.org.apache.hadoop.fs.Path(jvm.root.java.net.URI(path))
-    system = place.getFileSystem(jvm.session.sessionState().newHadoopConf())
+    hadoop_path = jvm.root.org.apache.hadoop.fs.Path(jvm.root.java.net.URI(path))
+    system = hadoop_path.getFileSystem(jvm.session.sessionState().newHadoopConf())
     try:
-        return float(system.getFileStatus(place).getModificationTime())
+        return float(system.getFileStatus(hadoop_path).getModificationTime())
     except SPARK_FAILURES as error:
         if is_not_there(error):
             return inf
         raise
 
 
-def _place(node: JavaObject) -> str:
+def _location(node: JavaObject) -> str:
     path = path_of(node)
     try:
         return qualified(node.dataSource(), path)

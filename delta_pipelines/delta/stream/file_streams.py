@@ -91,24 +91,25 @@ def check_paths(rows: DataFrame, dataset: str) -> None:
     jvm = Jvm(rows.sparkSession)
     for node in filter(reads_files, streams_of(rows)):
         path = path_of(node)
-        place = jvm.root.org.apache.hadoop.fs.Path(path) if _PATTERN & set(path) else None
-        while place is not None:
-            if _is_taken_for_a_pattern(jvm, place):
-                escaped = "".join(f"\\{c}" if c in _PATTERN else c for c in place.getName())
+        folder = jvm.root.org.apache.hadoop.fs.Path(path) if _PATTERN & set(path) else None
+        while folder is not None:
+            if _is_taken_for_a_pattern(jvm, folder):
+                escaped = "".join(f"\\{c}" if c in _PATTERN else c for c in folder.getName())
                 raise DatasetError(
                     f"the query streams {path}, and Spark takes the existing folder "
-                    f"{place.getName()} for a pattern of other names. Write a backslash before "
+                    f"{folder.getName()} for a pattern of other names. Write a backslash before "
                     f"each of the characters {{}}[]*?\\ that is part of a name: {escaped}",
                     dataset=dataset,
                 )
-            place = place.getParent()
+            folder = folder.getParent()
 
 
-def _is_taken_for_a_pattern(jvm: Jvm, place: JavaObject) -> bool:
-    if _PATTERN.isdisjoint(place.getName()):
+def _is_taken_for_a_pattern(jvm: Jvm, folder: JavaObject) -> bool:
+    if _PATTERN.isdisjoint(folder.getName()):
         return False
-    system = place.getFileSystem(jvm.session.sessionState().newHadoopConf())
-    return system.exists(place) and not _matches(jvm, place).contains(system.makeQualified(place))
+    system = folder.getFileSystem(jvm.session.sessionState().newHadoopConf())
+    path = system.makeQualified(folder)
+    return system.exists(folder) and not _matches(jvm, folder).contains(path)
 
 
 def each_file_once(rows: DataFrame, checkpoint: str, dataset: str) -> DataFrame:

@@ -201,5 +201,5 @@ def explained_stream(error: StreamingQueryException, dataset: str) -> DatasetErr
     # Behind it stand two schemas, as JSON, over pages.
     text = stream_text(error).partition("Read schema: {")[0]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = " ".join(lines)[:1500]
-    return DatasetError(f"its stream failed: {told}", dataset=dataset)
+    message = " ".join(lines)[:1500]
+    return DatasetError(f"its stream failed: {message}", dataset=dataset)

@@ -188,14 +188,14 @@ class DeltaTransaction:
             version: The batch's number.
         """
         with self._working():
-            self._staging.last_mark(app_id)
-            self._staging.mark(app_id, version)
+            self._staging.last_txn_version(app_id)
+            self._staging.set_txn_version(app_id, version)
         self._marked = True
 
     def remembered(self, app_id: str) -> int | None:
         """The last batch of an application in the base version, None when there is none."""
         with self._working():
-            version = self._staging.last_mark(app_id)
+            version = self._staging.last_txn_version(app_id)
         return None if version < 0 else version
 
     def commit(self, *, user_metadata: Mapping[str, object]) -> Commit:

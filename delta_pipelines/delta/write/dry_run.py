@@ -2,12 +2,12 @@
 
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.catalog.entries import CatalogEntry, schema_place
+from delta_pipelines.delta.catalog.entries import CatalogEntry, location_in_new_schema
 from delta_pipelines.delta.jvm.bridge import Jvm, is_classic
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.signatures import check_signatures, unavailable
 from delta_pipelines.delta.jvm.spark_errors import explained
-from delta_pipelines.delta.log.snapshots import OpenLog, open_log, open_place
+from delta_pipelines.delta.log.snapshots import OpenLog, open_folder, open_log
 from delta_pipelines.delta.write.optimistic_transaction import Staging
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_definition import TableDefinition, check_definition
@@ -61,4 +61,5 @@ def _opened(
         return None
     # What a table may be does not depend on its catalog: any folder that does not exist will do.
     jvm = Jvm(spark)
-    return open_place(jvm, schema_place(jvm, _NOWHERE, identifier.name), registered=False)
+    location = location_in_new_schema(jvm, _NOWHERE, identifier.name)
+    return open_folder(jvm, location, registered=False)

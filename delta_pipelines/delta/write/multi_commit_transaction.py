@@ -65,7 +65,7 @@ class SeveralCommits:
         self._definition: TableDefinition | None = None
         self._rows: list[DataFrame] = []
         self._cleared = self._done = False
-        self._mark: tuple[str, int] | None = None
+        self._txn_version: tuple[str, int] | None = None
 
     def define(self, definition: TableDefinition) -> None:
         """Keep the definition for `commit`; nothing happens when all is equal."""
@@ -128,7 +128,7 @@ class SeveralCommits:
 
     def remember(self, app_id: str, version: int) -> None:
         """Have the write record an application's batch, and skip it when it is there already."""
-        self._mark = (app_id, version)
+        self._txn_version = (app_id, version)
 
     def remembered(self, app_id: str) -> int | None:
         """Unknown here, so None: Delta itself skips a batch that it has."""
@@ -145,7 +145,7 @@ class SeveralCommits:
             raise DatasetError("the transaction is committed already.", dataset=self._dataset)
         self._check()
         nothing = self._definition is None and not self._rows and not self._cleared
-        if self.base is not None and nothing and self._mark is None:
+        if self.base is not None and nothing and self._txn_version is None:
             base = self.base
             metrics = dict.fromkeys(_COUNTED, 0)
             return Commit(base.version, base.table_id, base.location, metrics, changed=False)
@@ -240,7 +240,7 @@ class SeveralCommits:
     def _write(self, user_metadata: str) -> int | None:
         schema = self._schema()
         changes = self.base is not None and schema != self.base.schema
-        if not self._rows and not self._cleared and not changes and self._mark is None:
+        if not self._rows and not self._cleared and not changes and self._txn_version is None:
             return None
         rows = self._rows[0] if self._rows else self._spark.createDataFrame([], schema)
         for more in self._rows[1:]:
@@ -258,8 +258,9 @@ class SeveralCommits:
         writer = writer.option("userMetadata", user_metadata)
         # The session's setting may be dynamic: partitions without new rows would stay.
         writer = writer.option("partitionOverwriteMode", "static")
-        if self._mark is not None:
-            writer = writer.option("txnAppId", self._mark[0]).option("txnVersion", self._mark[1])
+        if self._txn_version is not None:
+            app_id, version = self._txn_version
+            writer = writer.option("txnAppId", app_id).option("txnVersion", version)
         _lay_out(writer, self._definition, self.base, overwrite=overwrite, changes=changes)
         writer.saveAsTable(self._name)
         latest = self._spark.sql(f"DESCRIBE HISTORY {self._name} LIMIT 1").first()

@@ -13,7 +13,7 @@ from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, entries, items, op
 from delta_pipelines.delta.log.add_files import listed_files
 from delta_pipelines.delta.log.empty_snapshot import no_table
 from delta_pipelines.delta.log.snapshots import CLUSTERING, OpenLog, cluster_columns, stored_schema
-from delta_pipelines.delta.log.txn_versions import last_mark
+from delta_pipelines.delta.log.txn_versions import last_txn_version
 from delta_pipelines.delta.write.metadata import (
     StoredMetadata,
     WantedMetadata,
@@ -82,13 +82,13 @@ class Staging:
             return None
         snapshot = self._opened.snapshot
         metadata = snapshot.metadata()
-        told = json.loads(metadata.json())["metaData"]  # one round trip for all of its parts
+        fields = json.loads(metadata.json())["metaData"]  # one round trip for all of its parts
         return StoredMetadata(
             schema=stored_schema(metadata),
-            partition_columns=tuple(told.get("partitionColumns", ())),
+            partition_columns=tuple(fields.get("partitionColumns", ())),
             cluster_columns=cluster_columns(self._jvm, self._opened),
-            configuration=told.get("configuration", {}),
-            comment=told.get("description") or None,
+            configuration=fields.get("configuration", {}),
+            comment=fields.get("description") or None,
             features=_features(snapshot.protocol()),
         )
 
@@ -202,11 +202,11 @@ class Staging:
             opened.log.createDataFrame(opened.snapshot, files, False, self._jvm.none)
         )
 
-    def last_mark(self, app_id: str) -> int:
+    def last_txn_version(self, app_id: str) -> int:
         """The last batch of an application, -1 for none; a concurrent one conflicts from now."""
-        return last_mark(self._txn, self._opened.snapshot, app_id)
+        return last_txn_version(self._txn, self._opened.snapshot, app_id)
 
-    def mark(self, app_id: str, version: int) -> None:
+    def set_txn_version(self, app_id: str, version: int) -> None:
         """Stage a `txn` action."""
         # Without a time, `delta.setTransactionRetentionDuration` drops the mark at once.
         now = int(time.time() * 1000)
@@ -282,5 +282,5 @@ def _escaped(path: str) -> str:
 
 def _features(protocol: JavaObject) -> frozenset[str]:
     # An iteration over a Java set ends with an error, and PySpark takes 20 ms to translate one.
-    told = json.loads(protocol.json())["protocol"]
-    return frozenset((*told.get("readerFeatures", ()), *told.get("writerFeatures", ())))
+    fields = json.loads(protocol.json())["protocol"]
+    return frozenset((*fields.get("readerFeatures", ()), *fields.get("writerFeatures", ())))
