@@ -109,5 +109,5 @@ def test_where_the_database_does_not_answer_hive_does(
         assert entry.table is not None
         assert registered_location(spark, table, entry) == registered_location(spark, table, there)
     for thrown in ("SQLException", "SQLSyntaxErrorException"):
-        assert f"does not tell its tables ({thrown}); Hive is asked." in caplog.text
+        assert f"database failed ({thrown}); Hive is asked instead." in caplog.text
     assert "a-secret" not in caplog.text + repr(nowhere)

@@ -136,7 +136,9 @@ def test_a_view_keeps_its_definition_there_too_and_its_text_has_no_limit(workers
     (twice, key, comment), status, rows = workers[0].do(CHANGED_VIEW)
     assert "column X occurs twice" in twice
     assert "keeps 256" in key
-    assert "property 'comment' has 33,000 characters, and the catalog keeps 32,672" in comment
+    assert (
+        "property 'comment' has 33,000 characters, but the catalog stores at most 32,672" in comment
+    )
     assert (status, rows) == ("completed", ["x" * 40_000])
 
 
