@@ -197,6 +197,7 @@ def check_is_delta(jvm: Jvm, entry: JavaObject, identifier: Identifier) -> None:
     if provider != "delta":
         raise DatasetError(
             f"the catalog has a {provider} table of this name, not a Delta table: drop it, convert "
-            f"it (`CONVERT TO DELTA {identifier}`, Parquet only), or name the dataset differently.",
+            f"it (`CONVERT TO DELTA {identifier}`, Parquet only), or give the dataset another "
+            f"name.",
             dataset=str(identifier),
         )
