@@ -1,1 +1,1 @@
-"""The only room that touches Delta's and Spark's JVM classes."""
+"""The only package that calls Delta's and Spark's JVM classes."""

@@ -11,15 +11,14 @@ from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.setting_names import USER_METADATA
 
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
-"""VACUUM lists a table in as many tasks as this says, 10,000 by default: a minute of empty tasks
-on a laptop."""
+"""VACUUM lists a table in this many tasks. The default, 10,000, takes a laptop a minute."""
 
 
 class TableUpkeep:
-    """The commands that keep one table healthy; each says itself what it did.
+    """Maintenance commands for one table; each returns what it did.
 
-    Delta's own check of the retention time stays on: what VACUUM may delete is decided by the
-    table's `delta.deletedFileRetentionDuration`, a week by default.
+    Delta's check of the retention time stays on: the table's `delta.deletedFileRetentionDuration`
+    (a week by default) decides what VACUUM may delete.
 
     Args:
         spark: A classic session; the commands run in a copy of it.
@@ -45,29 +44,29 @@ class TableUpkeep:
             self._session.conf.set(_LISTING, str(tasks))
 
     def optimize(self) -> int:
-        """Put small files together.
+        """Combine small files.
 
         Returns:
-            How many files were replaced; 0 when there was nothing to do, and no commit.
+            How many files were replaced; 0 if there was nothing to do, and then no commit.
 
         Raises:
-            DatasetError: The command failed; transient when another writer was faster.
+            DatasetError: The command failed; transient if another writer committed first.
         """
         return self._rewritten(f"OPTIMIZE {self._table.quoted}")
 
     def purge(self) -> int:
-        """Take all deleted rows out of the files; returns and raises as `optimize` does."""
+        """Rewrite files to remove deleted rows; returns and raises as `optimize` does."""
         return self._rewritten(f"REORG TABLE {self._table.quoted} APPLY (PURGE)")
 
     def vacuum(self) -> int:
         """Delete files that no version within the retention time needs.
 
-        VACUUM tells how many files it deleted only in the two commits that it makes, on some file
-        systems and even when there was nothing to delete. So its dry run counts them, and nothing
-        is written when there are none.
+        VACUUM reports the number of deleted files only in its two commits. On some file systems it
+        does not report it at all, and it commits even if there was nothing to delete. So a dry run
+        counts the files first, and nothing is written if there are none.
 
         Returns:
-            How many files and emptied folders were deleted.
+            How many files and empty folders were deleted.
 
         Raises:
             DatasetError: The command failed.
@@ -80,8 +79,8 @@ class TableUpkeep:
 
     def _rewritten(self, command: str) -> int:
         with explained(self._dataset):
-            told = self._session.sql(command).first()
-        assert told is not None
-        metrics = told["metrics"]
+            result = self._session.sql(command).first()
+        assert result is not None
+        metrics = result["metrics"]
         # Delta commits nothing when it added no file.
         return int(metrics["numFilesRemoved"]) if metrics["numFilesAdded"] else 0

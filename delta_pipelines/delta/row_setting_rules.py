@@ -1,9 +1,9 @@
-"""Which of Spark's settings can change rows, by their names. Pure.
+"""Which Spark settings can change rows, by name. Pure.
 
-The rule: a setting of `spark.sql.` counts, unless it is known to decide only how fast, how
-parallel, where or with which messages a query is computed. So one that nobody knows, of another
-version of Spark or of a library, counts too: that costs a needless refresh, and keeps no wrong
-rows. A test holds every setting that Spark registers against a reviewed list of what counts.
+A setting of `spark.sql.` counts, unless it is known to decide only how fast, how parallel, where or
+with which messages a query is computed. So an unknown setting, of another Spark version or of a
+library, counts too: that costs an unnecessary refresh, but never keeps wrong rows. A test compares
+all settings that Spark registers with a reviewed list.
 """
 
 from functools import lru_cache
@@ -14,7 +14,7 @@ _SQL = "spark.sql."
 TIME_ZONE = "spark.sql.session.timeZone"
 
 _NEVER = (
-    # How a plan is found and carried out: every way gives the same rows.
+    # How a plan is optimized and executed: every way gives the same rows.
     *("adaptive.", "autoBroadcastJoinThreshold", "bucketing.", "cartesianProductExec.", "cbo."),
     *(
         "codegen.",
@@ -47,7 +47,7 @@ _NEVER = (
     *("sources.schemaStringLengthThreshold", "sources.useListFilesFileSystemList"),
     *("maxConcurrentOutputFileWriters", "metadataCacheTTLSeconds", "cache.serializer"),
     *("defaultCacheStorageLevel", "warehouse.dir", "execution.fastFailOnFileFormatOutput"),
-    # Where things are and who serves them: what is read of them is told by tables and files.
+    # Locations and servers: the versions of tables and files show what was read from them.
     *("artifact.", "catalog.", "catalogImplementation", "hive.metastore.", "hive.thriftServer."),
     *("hive.version", "maven.", "globalTempDatabase", "sources.disabledJdbcConnProviderList"),
     *("classic.shuffleDependency.", "connect.shuffleDependency.", "shuffleDependency."),
@@ -62,32 +62,31 @@ _NEVER = (
     *("pyspark.dataSource.profiler", "pyspark.jvmStacktrace.", "pyspark.plotting."),
     *("pyspark.udf.profiler", "pyspark.worker.logging.", "queryExecutionListeners", "redaction."),
     *("repl.", "stackTracesInDataFrameContext", "ui."),
-    # Streams know by themselves what is new: no stream is left alone because of its settings.
+    # A stream finds out itself what is new: its settings never decide that it is skipped.
     "streaming.",
 )
-"""Beginnings of names behind `spark.sql.`, each an area that cannot change rows, or one name."""
+"""Prefixes of names after `spark.sql.`; each is an area or a name that cannot change rows."""
 _BUT_COUNT = (
     *("optimizer.decorrelate", "optimizer.excludedRules", "optimizer.metadataOnly"),
     *("optimizer.enableCsvExpressionOptimization", "optimizer.enableJsonExpressionOptimization"),
 )
-"""Exceptions: old ways that gave other rows, and shortcuts that do for files that are damaged."""
+"""Exceptions: legacy behaviour with other rows, and shortcuts that hide damaged files."""
 _FORMATS = tuple(f"{_SQL}{name}." for name in ("avro", "csv", "json", "orc", "parquet", "python"))
 _NEVER_OF_FORMATS = (
     *("compression", "filterPushdown", "aggregatePushdown", "columnarReader", "columnarWriter"),
     *("VectorizedReader", "writeLegacyFormat", "bufferPool", ".level", "inputBufferSize"),
     *("inFilterThreshold", "output.committer"),
 )
-"""Parts of names of settings of file formats that cannot change rows."""
+"""Parts of names of file format settings that cannot change rows."""
 _NEVER_OF_PYTHON = ("compression", "buffer.size", "concurrency", "pyspark.selfDestruct")
-"""The same of how rows get to Python: which batches it sees counts, how they are packed does not.
-"""
+"""The same for the transfer of rows to Python: the batches count, their encoding does not."""
 
 
 @lru_cache(maxsize=4096)
 def counts(name: str) -> bool:
     """Say whether a setting can change rows, by its full name.
 
-    A credential never counts: it opens a source and is not what is read there.
+    A credential never counts: it gives access to a source but does not change its rows.
 
     Example:
         >>> counts("spark.sql.ansi.enabled"), counts("spark.sql.shuffle.partitions")

@@ -104,7 +104,7 @@ class Lease:
                     "%s: the lease in %s could not be released; the next run waits for up to "
                     "%g seconds.",
                     self._dataset,
-                    self._files.place,
+                    self._files.location,
                     EXPIRY_SECONDS,
                     exc_info=True,
                 )
@@ -179,7 +179,7 @@ def lease_on(
     if files is None:
         yield None
         return
-    key = (files.place, run_id)
+    key = (files.location, run_id)
     with _guard:
         entry = _held.setdefault(key, _Entry())
         entry.users += 1

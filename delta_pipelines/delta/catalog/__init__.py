@@ -1,1 +1,1 @@
-"""What the catalog has under a name."""
+"""Entries of the catalog."""

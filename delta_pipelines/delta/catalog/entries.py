@@ -1,4 +1,4 @@
-"""What the session catalog has under a name."""
+"""Entries of the session catalog."""
 
 import logging
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.catalog.hive_metastore_query import places_of
+from delta_pipelines.delta.catalog.hive_metastore_query import delta_locations
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, items, optional
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.errors import DatasetError
@@ -16,26 +16,27 @@ from delta_pipelines.model.identifiers import Identifier
 logger = logging.getLogger(__name__)
 
 _AT_ONCE = 200
-"""Names in one question; a database has a limit for how many values a list may have."""
+"""Names in one question; databases limit the number of values in a list."""
 
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """What the session catalog has under a name: nothing in a schema that exists, by default.
+    """An entry of the session catalog; the default is a free name in an existing schema.
 
     Args:
         table: `CatalogTable`.
-        place: Location of a Delta table; alone, as nothing else was asked, it is enough to read it.
-        in_new_schema: True when the name's schema does not exist yet.
+        location: Location of a Delta table; set without `table` if the catalog was asked for the
+            location only, which is enough to read the table.
+        in_new_schema: True if the schema does not exist yet.
     """
 
     table: JavaObject | None = None
-    place: str | None = None
+    location: str | None = None
     in_new_schema: bool = False
 
 
 def table_identifier(jvm: Jvm, identifier: Identifier) -> JavaObject:
-    """Spark's own identifier in the session catalog."""
+    """Return Spark's identifier of a table in the session catalog."""
     return _named(jvm, identifier.name, jvm.some(identifier.schema))
 
 
@@ -46,15 +47,15 @@ def _named(jvm: Jvm, name: str, schema: JavaObject) -> JavaObject:
 def catalog_entries(
     spark: SparkSession, identifiers: Sequence[Identifier]
 ) -> dict[Identifier, CatalogEntry]:
-    """Ask the session catalog for many names at once, in half of the time (Derby, 20 tables).
+    """Ask the session catalog for many names at once: half the time (Derby, 20 tables).
 
     Args:
         spark: A classic session.
-        identifiers: Names of schemas that exist.
+        identifiers: Names in existing schemas.
 
     Returns:
-        The entries. Those of a schema are left out where the question fails, as each name's own
-        question tells what is wrong.
+        The entries. If the question for a schema fails, its names are left out; asking for a single
+        name then shows the error.
     """
     jvm = Jvm(spark)
     state = jvm.session.sessionState()
@@ -64,7 +65,7 @@ def catalog_entries(
         schemas.setdefault(identifier.schema, []).append(identifier)
     entries: dict[Identifier, CatalogEntry] = {}
     for schema, named in schemas.items():
-        entries |= (known := _places(jvm, schema, named))
+        entries |= (known := _locations(jvm, schema, named))
         rest = [one for one in named if one not in known]
         for start in range(0, len(rest), _AT_ONCE):
             part = rest[start : start + _AT_ONCE]
@@ -73,35 +74,37 @@ def catalog_entries(
                 asked = jvm.sequence([_named(jvm, one.name, of_schema) for one in part])
                 tables = items(state.catalog().getTablesByName(asked))
             except SPARK_FAILURES:
-                logger.debug("The catalog does not tell its tables at once", exc_info=True)
+                logger.debug("Asking the catalog for many tables at once failed.", exc_info=True)
                 continue
             found = {fold(str(table.identifier().table())): table for table in tables}
             for one in part:
                 table = found.get(fold(one.name))
-                # Java may write other letters small than Python does.
+                # Java and Python may differ in lower case.
                 if table is not None or one.name.isascii():
                     entries[one] = CatalogEntry(table)
     return entries
 
 
-def _places(jvm: Jvm, schema: str, named: Sequence[Identifier]) -> dict[Identifier, CatalogEntry]:
-    """Entries of those that are Delta tables, or nothing, where one query tells of them."""
-    places = places_of(jvm, schema.lower(), [one.name.lower() for one in named])
-    if places is None:
+def _locations(
+    jvm: Jvm, schema: str, named: Sequence[Identifier]
+) -> dict[Identifier, CatalogEntry]:
+    """Entries of Delta tables and of free names, if one query to Hive's tables finds them."""
+    locations = delta_locations(jvm, schema.lower(), [one.name.lower() for one in named])
+    if locations is None:
         return {}
-    told = {one: places.get(one.name.lower()) for one in named}
-    return {one: CatalogEntry(place=place) for one, place in told.items() if place != ""}
+    found = {one: locations.get(one.name.lower()) for one in named}
+    return {one: CatalogEntry(location=path) for one, path in found.items() if path != ""}
 
 
-def entered_place(
+def registered_location(
     spark: SparkSession, identifier: Identifier, entry: CatalogEntry | None = None
 ) -> str | None:
-    """The location that the session catalog has for a table; None when it has no such table.
+    """Return the location that the session catalog has for a table; None without a table.
 
     Args:
         spark: A classic session.
         identifier: The name.
-        entry: What the catalog has under that name; None to ask it.
+        entry: The catalog's entry; None to ask for it.
     """
     jvm = Jvm(spark)
     if entry is None:
@@ -109,16 +112,18 @@ def entered_place(
         if not catalog.tableExists(name):
             return None
         entry = CatalogEntry(catalog.getTableMetadata(name))
-    place: str | JavaObject | None = entry.place
+    location: str | JavaObject | None = entry.location
     if entry.table is not None:
-        place = optional(entry.table.storage().locationUri())
-    return None if place is None else str(jvm.root.org.apache.hadoop.fs.Path(place).toString())
+        location = optional(entry.table.storage().locationUri())
+    if location is None:
+        return None
+    return str(jvm.root.org.apache.hadoop.fs.Path(location).toString())
 
 
-def table_place(spark: SparkSession, identifier: Identifier) -> str:
-    """Where a table is, or would be created; of a view, where a table of its name would be.
+def table_location(spark: SparkSession, identifier: Identifier) -> str:
+    """Return where a table is or would be created; for a view, where such a table would be.
 
-    A function of the catalog alone: the session's warehouse counts only where the schema does not
+    This depends on the catalog alone: the session's warehouse matters only if the schema does not
     exist.
 
     Args:
@@ -126,11 +131,11 @@ def table_place(spark: SparkSession, identifier: Identifier) -> str:
         identifier: A name in the session catalog.
     """
     jvm = Jvm(spark)
-    # Unlike the question for one name, this one raises no error for a table that is missing.
+    # Unlike the question for one name, this raises no error for a missing table.
     entry = catalog_entries(spark, [identifier]).get(identifier)
-    place = entered_place(spark, identifier, entry)
-    if place is not None:
-        return place
+    location = registered_location(spark, identifier, entry)
+    if location is not None:
+        return location
     catalog, path = jvm.session.sessionState().catalog(), jvm.root.org.apache.hadoop.fs.Path
     try:
         return str(path(catalog.defaultTablePath(table_identifier(jvm, identifier))).toString())
@@ -140,24 +145,24 @@ def table_place(spark: SparkSession, identifier: Identifier) -> str:
         return str(path(path(catalog.getDefaultDBPath(identifier.schema)), identifier.name))
 
 
-def default_place(jvm: Jvm, identifier: Identifier, *, in_new_schema: bool) -> str | JavaObject:
-    """Where the catalog puts a managed table."""
+def default_location(jvm: Jvm, identifier: Identifier, *, in_new_schema: bool) -> str | JavaObject:
+    """Return where the catalog puts a managed table."""
     catalog = jvm.session.sessionState().catalog()
     if in_new_schema:
-        return schema_place(jvm, identifier.schema, identifier.name)
-    place: JavaObject = catalog.defaultTablePath(table_identifier(jvm, identifier))
-    return place
+        return location_in_new_schema(jvm, identifier.schema, identifier.name)
+    location: JavaObject = catalog.defaultTablePath(table_identifier(jvm, identifier))
+    return location
 
 
-def schema_place(jvm: Jvm, schema: str, name: str) -> str:
-    """Where a table is put whose schema does not exist yet (Spark: `makeQualifiedDBPath`)."""
+def location_in_new_schema(jvm: Jvm, schema: str, name: str) -> str:
+    """Return where a table of a missing schema would be (Spark: `makeQualifiedDBPath`)."""
     path, state = jvm.root.org.apache.hadoop.fs.Path, jvm.session.sessionState()
     folder = path(state.catalog().getDefaultDBPath(schema))  # relative to the warehouse
     return str(path(path(path(state.conf().warehousePath()), folder), name).toString())
 
 
 def entry_of(jvm: Jvm, identifier: Identifier, *, is_new: bool) -> CatalogEntry | None:
-    """What the session catalog has under one name; None when its schema does not exist."""
+    """Return the session catalog's entry for one name; None if its schema does not exist."""
     catalog = jvm.session.sessionState().catalog()
     name = table_identifier(jvm, identifier)
     if is_new:
@@ -166,7 +171,7 @@ def entry_of(jvm: Jvm, identifier: Identifier, *, is_new: bool) -> CatalogEntry 
         if not catalog.tableExists(name):
             return CatalogEntry()
     try:
-        # Asking first whether one exists that does would double the questions to the metastore.
+        # Asking for existence first would double the questions to the metastore.
         return CatalogEntry(catalog.getTableMetadata(name))
     except AnalysisException as error:
         if error.getCondition() == "SCHEMA_NOT_FOUND":
@@ -177,21 +182,22 @@ def entry_of(jvm: Jvm, identifier: Identifier, *, is_new: bool) -> CatalogEntry 
 
 
 def check_is_delta(jvm: Jvm, entry: JavaObject, identifier: Identifier) -> None:
-    """Raise where a name is a view or a table of another format."""
+    """Raise if the entry is a view or a table of another format."""
     if jvm.object("org.apache.spark.sql.delta.DeltaTableUtils").isDeltaTable(entry):
         return
     kind = entry.tableType().name()
     if kind == "VIEW":
         raise DatasetError(
-            "the catalog has a view of this name, and only a Delta table will do: name a dataset "
-            "differently, or drop the view when nobody needs it; as a source name the table behind "
-            "the view, or read it with `spark.table(...)`.",
+            "the catalog has a view of this name, but a Delta table is needed: give the dataset "
+            "another name, or drop the view. To read the view as a source, name the table behind "
+            "it, or use `spark.table(...)`.",
             dataset=str(identifier),
         )
     provider = (optional(entry.provider()) or "hive").lower()
     if provider != "delta":
         raise DatasetError(
             f"the catalog has a {provider} table of this name, not a Delta table: drop it, convert "
-            f"it (`CONVERT TO DELTA {identifier}`, Parquet only), or name the dataset differently.",
+            f"it (`CONVERT TO DELTA {identifier}`, Parquet only), or give the dataset another "
+            f"name.",
             dataset=str(identifier),
         )

@@ -1,13 +1,13 @@
-"""What Hive's catalog has under many names, read from its own tables in one query.
+"""Look up many names in Hive's catalog with one query on Hive's own tables.
 
-Hive itself takes 22 queries for each table that it is asked for (counted by PostgreSQL's log): 7 to
-20 ms with its database in this process (Derby), a third of a run that finds nothing to do, and as
-many round trips to a server. One query of ours tells of ten tables in 5 ms. Hive too looks into
-these tables past its mapper where that is too slow (`MetaStoreDirectSql`); they are as its
-metastore 2.3 has them, which Spark holds.
+Hive runs 22 queries for each table (counted in PostgreSQL's log). That takes 7 to 20 ms with the
+embedded Derby, a third of a run that has nothing to do, and as many round trips to a database
+server. One query here finds ten tables in 5 ms. Hive itself also reads these tables directly where
+its mapper is too slow (`MetaStoreDirectSql`). Their structure is that of metastore 2.3, which Spark
+pins.
 
-A row is enough for who reads a Delta table: where it is. What is no Delta table, and what another
-catalog has, Spark is asked for.
+A row has the location of a Delta table, which is enough to read the table. For other objects and
+other catalogs, Spark is asked.
 """
 
 import logging
@@ -33,12 +33,12 @@ _DRIVERS = {
     "jdbc:derby:;": "org.apache.derby.jdbc.EmbeddedDriver",
     "jdbc:postgresql:": "org.postgresql.Driver",
 }
-"""How addresses begin of databases whose catalogs are tested so, and who connects to them."""
+"""Start of the address of each tested database, and its JDBC driver."""
 _CREATE = ";create=true"
 _PLAIN = re.compile(r"\w+", re.ASCII)
-"""A name that Hive takes and that Java and Python write alike in lower case."""
+"""A name that Hive accepts and that has the same lower case in Java and Python."""
 _AT_ONCE = 10
-"""Names in one query: always as many, as Derby takes 50 ms to compile one it has not seen."""
+"""Names in one query: a fixed number, because Derby takes 50 ms to compile a new statement."""
 _ROWS = f"""
 SELECT T."TBL_NAME" || ' ' ||
   CASE WHEN T."TBL_TYPE" IN ('MANAGED_TABLE', 'EXTERNAL_TABLE') AND LOWER(P."PARAM_VALUE") = 'delta'
@@ -55,12 +55,12 @@ WHERE D."NAME" = ? AND T."TBL_NAME" IN ({", ".join("?" * _AT_ONCE)})
 
 @dataclass(frozen=True)
 class Database:
-    """A database that Hive keeps its tables in, as this process reaches it.
+    """The database with Hive's tables, as this process connects to it.
 
     Args:
-        address: As JDBC has it (`jdbc:derby:;databaseName=...`).
-        user: Whose tables they are.
-        password: Theirs; nothing logs it.
+        address: JDBC address (`jdbc:derby:;databaseName=...`).
+        user: Owner of the tables.
+        password: The user's password; never logged.
     """
 
     address: str
@@ -69,7 +69,7 @@ class Database:
 
     @contextmanager
     def connected(self, jvm: Jvm) -> Iterator[JavaObject]:
-        """A transaction of its own."""
+        """Open a connection with a transaction: commit at the end, roll back on an error."""
         driver = next(name for start, name in _DRIVERS.items() if self.address.startswith(start))
         properties = jvm.root.java.util.Properties()
         properties.setProperty("user", self.user)
@@ -86,20 +86,20 @@ class Database:
             connection.close()
 
 
-def places_of(jvm: Jvm, schema: str, names: Sequence[str]) -> Mapping[str, str] | None:
-    """Where the catalog has the Delta tables of a schema.
+def delta_locations(jvm: Jvm, schema: str, names: Sequence[str]) -> Mapping[str, str] | None:
+    """Look up the locations of Delta tables in a schema.
 
     Args:
-        jvm: Of a session.
-        schema: Its name as Hive keeps it, in lower case.
+        jvm: JVM of a session.
+        schema: Name in lower case, as Hive stores it.
         names: Tables, in lower case.
 
     Returns:
-        The location of each Delta table, an empty one of what is none; what the catalog does not
-        have is left out. None when the catalog cannot be asked so.
+        The location of each Delta table, an empty text for other objects; names that the catalog
+        does not have are left out. None if the catalog cannot be asked like this.
 
     Example:
-        >>> places_of(Jvm(spark), "aviation", ["flights", "a_view", "nothing"])
+        >>> delta_locations(Jvm(spark), "aviation", ["flights", "a_view", "nothing"])
         {'flights': 'file:/data/aviation.db/flights', 'a_view': ''}
     """
     database = database_of(jvm)
@@ -109,16 +109,16 @@ def places_of(jvm: Jvm, schema: str, names: Sequence[str]) -> Mapping[str, str] 
         with database.connected(jvm) as connection:
             rows = [row for part in _parts(names) for row in _rows(connection, schema, part)]
     except SPARK_FAILURES as error:
-        # Not its text: a driver may tell what it was given.
+        # Without the text of the error: a driver may include the password.
         thrown = error.java_exception if isinstance(error, Py4JJavaError) else None
         kind = type(error).__name__ if thrown is None else class_name(thrown)
-        log.debug("The catalog's database does not tell its tables (%s); Hive is asked.", kind)
+        log.debug("The query on the catalog's database failed (%s); Hive is asked instead.", kind)
         return None
-    return {name: place for name, _, place in (row.partition(" ") for row in rows)}
+    return {name: location for name, _, location in (row.partition(" ") for row in rows)}
 
 
 def database_of(jvm: Jvm) -> Database | None:
-    """The database of a session's catalog; None when it has another one, or one out of reach."""
+    """Return the database of a session's catalog; None for another catalog or no access."""
     context = jvm.spark.sparkContext
     if context not in _databases:
         _databases[context] = _asked_database(jvm)
@@ -131,11 +131,11 @@ _databases: WeakKeyDictionary[SparkContext, Database | None] = WeakKeyDictionary
 def _asked_database(jvm: Jvm) -> Database | None:
     try:
         if jvm.session.conf().get(_HIVE_JARS) != "builtin":
-            return None  # it may have a Derby of its own, and a second one must not open the files
+            return None  # it may have its own Derby, and a second Derby must not open the files
         hive = jvm.session.sharedState().externalCatalog().unwrapped().client()
         if hive.getConf("hive.metastore.uris", ""):
-            return None  # a server stands before the database
-        hide_credentials(Redaction())  # a session that is not ours may not have done it
+            return None  # the database is behind a metastore server
+        hide_credentials(Redaction())  # a session that another program created may not have done it
         address, user, password = (
             str(hive.getConf(f"javax.jdo.option.Connection{name}", ""))
             for name in ("URL", "UserName", "Password")

@@ -1,11 +1,11 @@
-"""The catalog's side of a table: its entry, and what Spark has cached over it."""
+"""Register tables in the catalog, and refresh what Spark has cached for them."""
 
 import logging
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.catalog.entries import schema_place, table_identifier
+from delta_pipelines.delta.catalog.entries import location_in_new_schema, table_identifier
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, optional
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.identifiers import Identifier
@@ -14,10 +14,10 @@ log = logging.getLogger(__name__)
 
 
 def register(spark: SparkSession, identifier: Identifier, location: str) -> None:
-    """Enter a Delta table that has its first commit into the session catalog, as a managed table.
+    """Register a Delta table with a first commit in the session catalog, as a managed table.
 
-    Schema and properties stay in the log alone, as Delta itself does it. When somebody else has
-    just entered the same table, that is fine.
+    Schema and properties stay only in the log, as with Delta's own tables. It is not an error if
+    another process has just registered the same table.
 
     Args:
         spark: A classic session.
@@ -25,7 +25,7 @@ def register(spark: SparkSession, identifier: Identifier, location: str) -> None
         location: The table's folder.
 
     Raises:
-        DatasetError: When the name has meanwhile been given to another table.
+        DatasetError: The name now belongs to another table.
     """
     jvm = Jvm(spark)
     catalog = jvm.session.sessionState().catalog()
@@ -36,29 +36,29 @@ def register(spark: SparkSession, identifier: Identifier, location: str) -> None
     except PySparkException as exc:
         if not catalog.tableExists(name):
             raise DatasetError(
-                f"the table is written at {location} but could not be entered in the catalog: "
-                f"{exc}. The next run enters it.",
+                f"the table was written to {location} but could not be registered in the catalog: "
+                f"{exc}. The next run registers it.",
                 dataset=str(identifier),
                 transient=True,
             ) from exc
     entered = optional(catalog.getTableMetadata(name).storage().locationUri())
-    place = jvm.root.org.apache.hadoop.fs.Path
-    if entered is None or place(entered).toUri().getPath() != place(location).toUri().getPath():
+    path = jvm.root.org.apache.hadoop.fs.Path
+    if entered is None or path(entered).toUri().getPath() != path(location).toUri().getPath():
         raise DatasetError(
-            f"the table is written at {location}, but the catalog meanwhile has a table of this "
-            f"name at {entered}: drop one of the two.",
+            f"the table was written to {location}, but the catalog now has another table of this "
+            f"name at {entered}: drop one of the two tables.",
             dataset=str(identifier),
         )
 
 
 def refresh(spark: SparkSession, identifier: Identifier, location: str) -> None:
-    """Make cached plans over a table, read by name or by path, see its latest commit.
+    """Refresh cached plans that read a table, by name or by path, after a commit.
 
-    Delta refreshes them after its own commands, not after a transaction's commit. A cached plan
-    that does not fit the new schema any more is dropped from the cache.
+    Delta refreshes them after its own commands, but not after a transaction's commit. A cached plan
+    that does not fit the new schema is dropped from the cache.
 
     Args:
-        spark: A classic session; the cache is shared by all sessions of the context.
+        spark: A classic session; all sessions of its context share the cache.
         identifier: The table's name.
         location: The table's folder.
     """
@@ -69,23 +69,20 @@ def refresh(spark: SparkSession, identifier: Identifier, location: str) -> None:
     try:
         spark.catalog.refreshByPath(location)
     except PySparkException as exc:
-        # Spark has taken every plan over the path out of the cache before it plans them anew, so
-        # none answers with old rows; only the one that no longer resolves is lost.
-        log.debug("%s: a cached plan no longer fits the table: %s", identifier, exc)
+        # Spark removes all plans over the path from the cache before it plans them again. So no
+        # plan returns old rows; only the plan that no longer resolves is lost.
+        log.debug("%s: a cached plan does not fit the table any more: %s", identifier, exc)
 
 
 def make_schema_folder(spark: SparkSession, schema: str) -> None:
-    """Make the folder of a schema that is about to be created.
+    """Create the folder of a schema before the schema is created.
 
-    Hive makes a folder that is missing. When it then finds that another process has just created
-    the schema, it deletes that folder, with the tables that are in it by now.
-
-    Args:
-        spark: A session whose JVM is in reach.
-        schema: Name of a schema in the session catalog.
+    Hive creates a missing folder. If another process has just created the same schema, Hive then
+    deletes that folder, with the tables that are already in it.
     """
     jvm = Jvm(spark)
-    folder = jvm.root.org.apache.hadoop.fs.Path(schema_place(jvm, schema, "t")).getParent()
+    table = location_in_new_schema(jvm, schema, "t")
+    folder = jvm.root.org.apache.hadoop.fs.Path(table).getParent()
     folder.getFileSystem(jvm.session.sessionState().newHadoopConf()).mkdirs(folder)
 
 
@@ -93,13 +90,13 @@ def _entry(jvm: Jvm, name: JavaObject, location: str) -> JavaObject:
     catalog = "org.apache.spark.sql.catalyst.catalog"
     table = jvm.object(f"{catalog}.CatalogTable")
     storage = jvm.object(f"{catalog}.CatalogStorageFormat").empty()
-    place = jvm.root.org.apache.hadoop.fs.Path(location).toUri()
-    # A later Spark may add a field at the end; every default is asked for by its position.
+    uri = jvm.root.org.apache.hadoop.fs.Path(location).toUri()
+    # A later Spark may add fields at the end; defaults are read by position.
     kept = [getattr(storage, f"copy$default${n}")() for n in range(2, storage.productArity() + 1)]
     given = [
         name,
         jvm.object(f"{catalog}.CatalogTableType").MANAGED(),
-        storage.copy(jvm.some(place), *kept),
+        storage.copy(jvm.some(uri), *kept),
         jvm.root.org.apache.spark.sql.types.StructType(),
         jvm.some("delta"),
     ]

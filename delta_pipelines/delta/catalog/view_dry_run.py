@@ -1,4 +1,4 @@
-"""Try what is to be published as a view: what Spark or the catalog would refuse is known before."""
+"""Try to publish a view, to find out before the refresh what Spark or the catalog would reject."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ _REFERRED = {
     "view.referredTempViewNames": "temporary view",
     "view.referredTempFunctionsNames": "temporary function",
 }
-"""Where Spark notes, with a temporary view, what its query reads that ends with the session."""
+"""Properties of a temporary view that list the session's objects that its query reads."""
 _DERBY_TEXT = 32_700
 _KEY = 256
 _VALUE = 32_672
@@ -26,17 +26,18 @@ _VALUE = 32_672
 def rehearse_view(
     session: SparkSession, sql: str, dataset: str, bound: Collection[str] = ()
 ) -> None:
-    """Let Spark make a temporary view of a query, which it checks as a persisted one.
+    """Create a temporary view of a query: Spark checks it like a persisted view.
 
     Args:
-        session: That the query was analysed in, of its own.
+        session: The isolated session in which the query was analysed.
         sql: The query over the markers of its inputs (`Binder`).
         dataset: Declared name, for messages.
-        bound: Names in lower case under which inputs were temporary views while the query, or a
-            view behind it, was analysed.
+        bound: Names in lower case of inputs that were temporary views while the query, or a view
+            that it reads, was analysed.
 
     Raises:
-        DatasetError: It reads what ends with the session, or Spark refuses it as a view.
+        DatasetError: The query reads an object that ends with the session, or Spark rejects the
+            view.
     """
     if not is_classic(session):
         return
@@ -54,9 +55,9 @@ def rehearse_view(
     ]
     if found:
         raise DatasetError(
-            f"a persisted view outlives the session, and its query reads the {', '.join(found)} of "
-            f"this session: make that persistent, put it into the query, or make the dataset a "
-            f"temporary_view.",
+            f"its query reads the {', '.join(found)} of this session, but a persisted view "
+            f"outlives the session: make that object persistent, move it into the query, or "
+            f"declare the dataset as a temporary_view.",
             dataset=dataset,
         )
 
@@ -68,7 +69,7 @@ def _named(text: str | None) -> list[str]:
 
 
 def check_size(spark: SparkSession, sql: str, labels: Mapping[str, str], dataset: str) -> None:
-    """Refuse what does not fit into the columns of Hive's tables.
+    """Reject a view that does not fit into the columns of Hive's tables.
 
     Args:
         spark: The session.
@@ -92,8 +93,8 @@ def check_size(spark: SparkSession, sql: str, labels: Mapping[str, str], dataset
         if _length(text) > most:
             other = ", or keep the catalog in PostgreSQL" if text is sql else ""
             raise DatasetError(
-                f"{what} has {_length(text):,} characters, and the catalog keeps {most:,}: shorten "
-                f"it{other}.",
+                f"{what} has {_length(text):,} characters, but the catalog stores at most "
+                f"{most:,}: shorten it{other}.",
                 dataset=dataset,
             )
 

@@ -1,4 +1,4 @@
-"""Persisted views as the session catalog has them."""
+"""Persisted views in the session catalog."""
 
 import json
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from delta_pipelines.model.identifiers import Identifier
 
 _SETTING = "view.sqlConfig."
 _CATALOG_KEYS = ("view.", "transient_lastDdlTime")
-"""Spark keeps the query's context (current schema, settings, column names) under keys that begin
-with the first, Hive the time of the last change under the second."""
+"""Prefixes of keys: Spark stores the query's context (current schema, settings, column names) under
+the first, Hive the time of the last change under the second."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,11 @@ class ViewState:
     Args:
         identifier: Qualified name.
         schema: Its columns.
-        text: Its SQL; None where the catalog does not tell (Spark Connect).
+        text: Its SQL; None if unknown (Spark Connect).
         comment: Its comment.
         properties: Its properties, without Spark's own.
-        namespace: Catalog and schema that its unqualified names are in.
-        settings: The settings that it is read by wherever it is read, as far as they can change
-            rows; None where the catalog does not tell.
+        namespace: Catalog and schema of its unqualified names.
+        settings: Settings stored with the view that can change rows; None if unknown.
     """
 
     identifier: Identifier
@@ -46,22 +45,18 @@ class ViewState:
 
 
 def load_view(spark: SparkSession, identifier: Identifier) -> ViewState | None:
-    """What a view is now; None when nothing of that name exists.
-
-    Args:
-        spark: The session.
-        identifier: The view.
+    """Load a view; None if the name is free.
 
     Raises:
-        DatasetError: A table of that name exists.
+        DatasetError: A table has this name.
     """
     if not spark.catalog.tableExists(identifier.quoted):
         return None
     found = spark.catalog.getTable(identifier.quoted)
     if found.tableType != "VIEW":
         raise DatasetError(
-            f"{identifier} is a table ({found.tableType}), and a view cannot take its place. "
-            f"Rename the dataset, or drop the table.",
+            f"the catalog has a table of this name ({found.tableType}), and a view cannot replace "
+            f"it: rename the dataset, or drop the table.",
             dataset=str(identifier),
         )
     if not is_classic(spark):
@@ -85,13 +80,10 @@ def load_view(spark: SparkSession, identifier: Identifier) -> ViewState | None:
 
 
 def settings_kept(spark: SparkSession) -> dict[str, str] | None:
-    """The settings that Spark would keep with a view made now, as far as they can change rows.
-
-    Args:
-        spark: The session that would publish it.
+    """Return the settings that Spark would store with a new view and that can change rows.
 
     Returns:
-        None where Spark does not tell (Spark Connect, another version).
+        None if Spark does not report them (Spark Connect, another version).
     """
     if not is_classic(spark):
         return None

@@ -1,7 +1,7 @@
-"""How Python talks to Spark's and Delta's Scala classes, and whether it can.
+"""Call Spark's and Delta's Scala classes from Python.
 
-py4j knows neither Scala's default arguments nor its collections: every argument is passed, and
-collections are converted here, once.
+py4j knows neither Scala's default arguments nor its collections. So every call passes every
+argument, and this module converts the collections.
 """
 
 import threading
@@ -21,10 +21,7 @@ _PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Say whether a session has a JVM in reach (Spark Connect has none).
-
-    Args:
-        spark: Any session, classic or Connect.
+    """Say whether the JVM of a session is reachable (over Spark Connect it is not).
 
     Example:
         >>> is_classic(spark)
@@ -37,20 +34,20 @@ class _Connection(threading.local):
     """A thread's connection to the JVM."""
 
     gateway: object = None
-    """The gateway whose connection of this thread holds nothing back."""
+    """The gateway for which this thread's connection already sends without delay."""
 
 
 _CONNECTION = _Connection()
 
 
 def _have_long_answers_sent_at_once(spark: SparkSession) -> None:
-    """Make this thread's long answers 40 ms faster: the schema of a hundred columns is one.
+    """Make long answers of the JVM to this thread 40 ms faster, such as a schema of 100 columns.
 
-    py4j writes an answer above 8 KiB in two parts, and TCP (Nagle's algorithm) holds the second one
-    back until the first is acknowledged, with which Linux takes its time. Threads that share their
-    connections (`PYSPARK_PIN_THREAD=false`) stay as they are, and so do those that connected before
-    PySpark's server of callbacks was started: py4j's client was replaced then, and the new one does
-    not know them.
+    py4j writes an answer above 8 KiB in two parts. TCP (Nagle's algorithm) delays the second part
+    until the first is acknowledged, and Linux delays the acknowledgement. Two kinds of threads keep
+    the delay: threads that share their connections (`PYSPARK_PIN_THREAD=false`), and threads that
+    connected before PySpark started its callback server, because py4j then replaces its client and
+    the new client does not know their connections.
     """
     gateway = spark.sparkContext._gateway
     if _CONNECTION.gateway is gateway:
@@ -64,15 +61,15 @@ def _have_long_answers_sent_at_once(spark: SparkSession) -> None:
 
 
 class Packages:
-    """Java's packages as attributes, down to a class: a name that begins with a capital letter.
+    """Java packages as attributes, down to a class (a name that begins with a capital letter).
 
-    py4j asks the JVM what each part of a dotted name is, and for a part that is no class the JVM
-    looks into every jar, once for each of PySpark's imports: some 3 ms, a sixth of a small run's
-    CPU time. Here a class is asked for by its full name, once.
+    py4j asks the JVM about each part of a dotted name. For a part that is not a class, the JVM
+    searches every jar, once for each import of PySpark: about 3 ms, a sixth of the CPU time of a
+    small run. This class asks for a class by its full name, once.
 
     Args:
         view: py4j's view of a JVM (`SparkContext._jvm`).
-        prefix: The package so far, with a dot at its end.
+        prefix: The package so far, with a trailing dot.
 
     Example:
         >>> Packages(spark._jvm).java.lang.Math.abs(-1)
@@ -91,7 +88,7 @@ class Packages:
         return Packages(self._view, f"{self._prefix}{name}.")
 
     def type(self, name: str) -> JavaObject:
-        """A class by its full name; nested ones as the JVM names them (`Outer$Inner`)."""
+        """Return a class by its full name; a nested class as the JVM names it (`Outer$Inner`)."""
         return _java_class(self._view, self._prefix + name)
 
 
@@ -114,11 +111,7 @@ def _static_method(view: JavaObject, name: str, method: str) -> JavaObject:
 
 
 class Jvm:
-    """The Scala idioms of one session.
-
-    Args:
-        spark: A classic session.
-    """
+    """Scala idioms for one classic session."""
 
     def __init__(self, spark: SparkSession) -> None:
         _have_long_answers_sent_at_once(spark)
@@ -137,43 +130,43 @@ class Jvm:
         return self.object("scala.None")
 
     def some(self, value: object) -> JavaObject:
-        """A Scala `Some`, or `None` for None."""
+        """Return a Scala `Some`, or `None` for None."""
         return self.static("scala.Option", "apply")(value)
 
     def sequence(self, values: Iterable[object]) -> JavaObject:
-        """An immutable Scala `Seq`."""
+        """Return an immutable Scala `Seq`."""
         return scala_sequence(self.spark._jvm, values)
 
     def sequence_of(self, listed: JavaObject) -> JavaObject:
-        """An immutable Scala `Seq` of a Java list."""
+        """Convert a Java list to an immutable Scala `Seq`."""
         return self.static(_PYTHON_UTILS, "toSeq")(listed)
 
     def texts(self, values: JavaObject) -> list[str]:
-        """The texts of a Java array's elements, none of which has a line break."""
+        """Return the elements of a Java array as texts; none may contain a line break."""
         sequence = self.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(values)
         return [text for text in str(sequence.mkString("\n")).split("\n") if text]
 
     def mapping(self, entries: Mapping[str, object]) -> JavaObject:
-        """An immutable Scala `Map`."""
+        """Return an immutable Scala `Map`."""
         table = self.root.java.util.HashMap()
         for key, value in entries.items():
             table.put(key, value)
         return self.static(_PYTHON_UTILS, "toScalaMap")(table)
 
     def object(self, name: str) -> JavaObject:
-        """The instance of a Scala `object` or companion, by its full class name; asked for once."""
+        """Return the instance of a Scala `object` or companion by class name; looked up once."""
         return _scala_object(self.spark._jvm, name)
 
     def type(self, name: str) -> JavaObject:
-        """A class by its full name; nested ones as the JVM names them (`Outer$Inner`)."""
+        """Return a class by its full name; a nested class as the JVM names it (`Outer$Inner`)."""
         return self.root.type(name)
 
     def static(self, name: str, method: str) -> JavaObject:
-        """A static method of a class; py4j asks the JVM at every access whether there is one."""
+        """Return a static method; cached, because py4j asks the JVM at every access."""
         return _static_method(self.spark._jvm, name, method)
 
     def private_field(self, owner: str, name: str) -> JavaObject:
-        """A field of a class, by the names of both, as `java.lang.reflect` has it; open to us."""
+        """Return a private field, made accessible, as a `java.lang.reflect.Field`."""
         loader = self.static("java.lang.Thread", "currentThread")().getContextClassLoader()
         declared = self.static("java.lang.Class", "forName")(owner, True, loader)
         field = declared.getDeclaredField(name)
@@ -181,17 +174,17 @@ class Jvm:
         return field
 
     def frame(self, dataset: JavaObject) -> DataFrame:
-        """A PySpark frame around a JVM `Dataset[Row]`."""
+        """Wrap a JVM `Dataset[Row]` in a PySpark DataFrame."""
         return DataFrame(dataset, self.spark)
 
     def rows_of(self, plan: JavaObject) -> DataFrame:
-        """A PySpark frame of the rows of a logical plan; a command runs at once."""
+        """Return a PySpark DataFrame of a logical plan; a command runs at once."""
         of_rows = self.static("org.apache.spark.sql.classic.Dataset", "ofRows")
         return self.frame(of_rows(self.session, plan))
 
 
 def scala_sequence(view: JavaObject, values: Iterable[object]) -> JavaObject:
-    """An immutable Scala `Seq` in a JVM, given py4j's view of it (`SparkContext._jvm`)."""
+    """Return an immutable Scala `Seq`; `view` is py4j's view of the JVM (`SparkContext._jvm`)."""
     listed = _java_class(view, "java.util.ArrayList")()
     for value in values:
         listed.add(value)
@@ -199,17 +192,17 @@ def scala_sequence(view: JavaObject, values: Iterable[object]) -> JavaObject:
 
 
 def optional(option: JavaObject) -> Any:
-    """The value of a Scala `Option`, or None."""
+    """Return the value of a Scala `Option`, or None."""
     return option.get() if option.isDefined() else None
 
 
 def items(sequence: JavaObject) -> list[Any]:
-    """The elements of a Scala `Seq`; one round trip to the JVM each."""
+    """Return the elements of a Scala `Seq`; one round trip to the JVM for each."""
     return [sequence.apply(index) for index in range(sequence.size())]
 
 
 def entries(table: JavaObject) -> dict[str, Any]:
-    """The entries of a Scala `Map[String, _]`; two round trips to the JVM each."""
+    """Return the entries of a Scala `Map[String, _]`; two round trips to the JVM for each."""
     found = {}
     iterator = table.iterator()
     while iterator.hasNext():
@@ -219,17 +212,17 @@ def entries(table: JavaObject) -> dict[str, Any]:
 
 
 def class_name(thing: JavaObject) -> str:
-    """The short name of an object's class."""
+    """Return the short name of an object's class."""
     return str(thing.getClass().getSimpleName())
 
 
 def plan_name(node: JavaObject) -> str:
-    """The short name of a plan's or an expression's class, in one round trip where it says so."""
+    """Return the short class name of a plan or an expression, in one round trip if possible."""
     return str(node.productPrefix()) or class_name(node)
 
 
 def is_a(thing: JavaObject, ancestor: str) -> bool:
-    """Say whether an object's class is, or extends, the class of a short name."""
+    """Say whether an object's class is, or extends, the class with this short name."""
     kind = thing.getClass()
     while kind is not None:
         if kind.getSimpleName() == ancestor:

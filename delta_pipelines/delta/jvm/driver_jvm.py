@@ -1,4 +1,4 @@
-"""The JVM that PySpark starts for this process: whether it lives, and its end."""
+"""The JVM that PySpark started for this process: ask whether it runs, and stop it."""
 
 import contextlib
 import logging
@@ -16,10 +16,10 @@ EXIT_SECONDS = 30.0
 
 
 def spark_is_active(session: "SparkSession | None" = None) -> bool:
-    """Tell whether a Spark context of this process is active.
+    """Say whether a Spark context of this process is active.
 
     Args:
-        session: Ask for the context of this session; None asks for any, whoever built it.
+        session: Ask for the context of this session; None asks for any context.
 
     Example:
         >>> spark_is_active()
@@ -32,7 +32,7 @@ def spark_is_active(session: "SparkSession | None" = None) -> bool:
 
 
 def jvm_has_ended() -> bool:
-    """Tell whether the JVM behind the active context is gone, killed or crashed.
+    """Say whether the JVM behind the active context has ended (killed or crashed).
 
     Example:
         >>> jvm_has_ended()
@@ -42,7 +42,7 @@ def jvm_has_ended() -> bool:
 
 
 def jvm_exit() -> str | None:
-    """How the JVM behind the active context has ended, None while it lives.
+    """Return how the JVM behind the active context ended, or None while it runs.
 
     Example:
         >>> jvm_exit() is None
@@ -55,13 +55,13 @@ def jvm_exit() -> str | None:
     if code is None:
         return None
     if code < 0:
-        oom = " (out of memory, most likely: give Spark less by spark.driver.memory, or the machine"
-        return f"killed by signal {-code}" + f"{oom} more)" * (code == -signal.SIGKILL)
+        oom = " (out of memory, most likely: lower spark.driver.memory, or give the machine"
+        return f"killed by signal {-code}" + f"{oom} more memory)" * (code == -signal.SIGKILL)
     return f"exit code {code}"
 
 
 def jvm_pid() -> int | None:
-    """The process id of the JVM that PySpark started for this process, None when there is none.
+    """Return the process id of the JVM that PySpark started for this process, or None.
 
     Example:
         >>> jvm_pid() is None
@@ -74,10 +74,10 @@ def jvm_pid() -> int | None:
 
 
 def end_jvm(exit_seconds: float = EXIT_SECONDS) -> None:
-    """Stop Spark if it is active, and end its JVM; the next session starts a new one.
+    """Stop Spark if it is active, and end its JVM; the next session starts a new JVM.
 
     Only the end of the JVM closes the embedded Derby, and only a new JVM reads Java options and
-    jars. A JVM that something else started (`spark-submit`) is left alone.
+    jars. A JVM that another program started (`spark-submit`) keeps running.
 
     Args:
         exit_seconds: How long the JVM may take to end before it is killed.
@@ -105,11 +105,11 @@ def end_jvm(exit_seconds: float = EXIT_SECONDS) -> None:
     with contextlib.suppress(Exception):
         gateway.shutdown()
     with contextlib.suppress(OSError):
-        process.stdin.close()  # the JVM ends when nobody is left at this pipe
+        process.stdin.close()  # the JVM ends when this pipe is closed
     try:
         process.wait(timeout=exit_seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
     SparkContext._gateway = None
-    SparkContext._jvm = None  # `SparkConf()` would ask the JVM that has just ended
+    SparkContext._jvm = None  # otherwise `SparkConf()` would call the JVM that has ended

@@ -1,6 +1,6 @@
-"""Methods of the JVM as Scala functions: a whole collection is mapped in one call from Python.
+"""Wrap JVM methods as Scala functions, so that one call from Python maps a whole collection.
 
-py4j calls one method of one object at a time, and the expressions of a plan are hundreds.
+py4j calls one method of one object at a time, and a plan has hundreds of expressions.
 """
 
 from functools import lru_cache
@@ -13,13 +13,13 @@ _CLASS = "java.lang.Class"
 
 @lru_cache(maxsize=64)
 def method_of(view: JavaObject, owner: str, name: str, returns: str) -> JavaObject:
-    """A public method without parameters as a function of its object.
+    """Return a public method without parameters as a function of its object.
 
     Args:
         view: py4j's view of a JVM (`SparkContext._jvm`).
         owner: Full name of the class.
-        name: Of the method.
-        returns: Full name of the class that it returns.
+        name: Name of the method.
+        returns: Full name of the class that the method returns.
 
     Example:
         >>> length = method_of(spark._jvm, "java.lang.Object", "toString", "java.lang.String")
@@ -32,12 +32,7 @@ def method_of(view: JavaObject, owner: str, name: str, returns: str) -> JavaObje
 
 @lru_cache(maxsize=64)
 def is_instance_of(view: JavaObject, name: str) -> JavaObject:
-    """A function that says whether an object is of a class.
-
-    Args:
-        view: py4j's view of a JVM.
-        name: Full name of the class.
-    """
+    """Return a function that says whether an object is an instance of the class `name`."""
     boolean = Packages(view).java.lang.Boolean.TYPE
     kind = _invoke(view).MethodType.methodType(boolean, class_of(view, "java.lang.Object"))
     asked = _lookup(view).findVirtual(class_of(view, _CLASS), "isInstance", kind)
@@ -46,11 +41,7 @@ def is_instance_of(view: JavaObject, name: str) -> JavaObject:
 
 @lru_cache(maxsize=1)
 def all_nodes(view: JavaObject) -> JavaObject:
-    """A function that lists a Spark tree's nodes, from the top.
-
-    Args:
-        view: py4j's view of a JVM.
-    """
+    """Return a function that lists the nodes of a Spark tree, from the top."""
     tree, listed = "org.apache.spark.sql.catalyst.trees.TreeNode", "scala.collection.immutable.Seq"
     kind = _invoke(view).MethodType.methodType(class_of(view, listed), class_of(view, _FUNCTION))
     mapped = _lookup(view).findVirtual(class_of(view, tree), "map", kind)
@@ -62,13 +53,13 @@ def all_nodes(view: JavaObject) -> JavaObject:
 def added_to_counter(view: JavaObject, field: JavaObject, kind: str, number: int) -> None:
     """Add to an atomic number in a static field.
 
-    py4j gives such a field's value and not the object, so that the JVM has to do both steps.
+    py4j returns the value of such a field instead of the object, so the JVM must do both steps.
 
     Args:
         view: py4j's view of a JVM.
         field: From `Jvm.private_field`.
         kind: `Long` or `Integer`.
-        number: What is added.
+        number: The amount to add.
     """
     primitive = getattr(Packages(view).java.lang, kind).TYPE
     method = _invoke(view).MethodType.methodType(primitive, primitive)
@@ -80,7 +71,7 @@ def added_to_counter(view: JavaObject, field: JavaObject, kind: str, number: int
 
 
 def class_of(view: JavaObject, name: str) -> JavaObject:
-    """A class of the JVM as an object (`java.lang.Class`)."""
+    """Return a class of the JVM as an object (`java.lang.Class`)."""
     lang = Packages(view).java.lang
     return lang.Class.forName(name, True, lang.Thread.currentThread().getContextClassLoader())
 

@@ -1,4 +1,4 @@
-"""Sessions and job tags for datasets that run side by side in one JVM."""
+"""Sessions and job tags for datasets that are refreshed in parallel in one JVM."""
 
 import logging
 import os
@@ -20,15 +20,15 @@ _OF_DELTA = "spark.databricks.delta.properties.defaults."
 
 
 def isolated_session(spark: SparkSession, kind: type[SparkSession] = SparkSession) -> SparkSession:
-    """A session with its own settings, temporary views and current schema.
+    """Copy a session: with its own settings, temporary views and current schema.
 
-    Catalog, cached data and Spark context are shared; settings, views and the current schema start
-    as a copy. `SparkSession.builder.getOrCreate()` still answers with the first session of the
-    process. A Connect session, which has no copy of its own, is returned as it is.
+    The copy shares the catalog, cached data and Spark context. Settings, views and current schema
+    start with the values of the original. `SparkSession.builder.getOrCreate()` still returns the
+    first session of the process. A Connect session cannot be copied and is returned unchanged.
 
     Args:
         spark: The session to copy.
-        kind: What the copy is to be in Python.
+        kind: Python class of the copy.
 
     Example:
         >>> own = isolated_session(spark)
@@ -42,10 +42,9 @@ def isolated_session(spark: SparkSession, kind: type[SparkSession] = SparkSessio
 
 
 def drop_temporary_views(spark: SparkSession) -> None:
-    """Drop the temporary views of a session of one's own, so that they hide no table.
+    """Drop the temporary views of an isolated session, so that they do not hide a table.
 
-    Args:
-        spark: A copy from `isolated_session`: what it is a copy of keeps its views.
+    The session that it was copied from keeps its views.
     """
     if is_classic(spark):
         catalog = spark._jsparkSession.sessionState().catalog()
@@ -55,11 +54,11 @@ def drop_temporary_views(spark: SparkSession) -> None:
 
 @contextmanager
 def current_namespace(spark: SparkSession, catalog: str | None, schema: str) -> Iterator[None]:
-    """Make a catalog and schema the session's current ones while the block runs.
+    """Set the current catalog and schema of a session while the block runs.
 
     Args:
-        spark: The session; its own current ones are restored whatever happens.
-        catalog: Catalog, None to leave it.
+        spark: The session; its previous catalog and schema are always restored.
+        catalog: Catalog; None keeps the current one.
         schema: Schema; must exist.
     """
     catalog_before = spark.catalog.currentCatalog()
@@ -75,22 +74,15 @@ def current_namespace(spark: SparkSession, catalog: str | None, schema: str) -> 
 
 
 def log_trace(log: logging.Logger, spark: SparkSession, error: Exception) -> None:
-    """Log the trace of an error that a run goes on after, for who looks at DEBUG; no credentials.
-
-    Args:
-        log: The module's logger.
-        spark: The session in which it was raised, whose settings may hold credentials.
-        error: The error.
-    """
+    """Log a non-fatal error's traceback at DEBUG, with the session's credentials redacted."""
     if log.isEnabledFor(logging.DEBUG):
         log.debug("%s", Redaction.of(settings_of(spark), os.environ).trace(error))
 
 
 def settings_of(spark: SparkSession) -> dict[str, str]:
-    """All settings of a session that are set, credentials among them, those of Hadoop included.
+    """Return all settings of a session that are set, including credentials and Hadoop's.
 
-    Args:
-        spark: A session; of a Connect session nothing is known.
+    Empty for a Connect session.
     """
     if not is_classic(spark):
         return {}
@@ -98,8 +90,8 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
 
 
 def settings_in(conf: JavaObject) -> dict[str, str]:
-    """As `settings_of`, of a session's `SQLConf`."""
-    # One call of the JVM, where `spark.conf.getAll` makes several for each setting.
+    """Return the settings in a session's `SQLConf`, as `settings_of` does."""
+    # One call to the JVM; `spark.conf.getAll` makes several for each setting.
     between, pair = "\x01\x02", " -> "
     listed = str(conf.getAllConfs().mkString(between))
     entries = (entry.partition(pair) for entry in listed.split(between))
@@ -107,45 +99,29 @@ def settings_in(conf: JavaObject) -> dict[str, str]:
 
 
 def is_on(spark: SparkSession, key: str, default: str) -> bool:
-    """A setting that is `true` or `false`, as Spark reads it: in any case.
-
-    Args:
-        spark: The session.
-        key: Name of the setting.
-        default: What it is when nobody set it.
-    """
+    """Read a setting that is `true` or `false`, in any letter case, as Spark does."""
     return str(spark.conf.get(key, default)).strip().lower() == "true"
 
 
 def whole_number(spark: SparkSession, key: str, default: int) -> int:
-    """A setting that is a whole number.
-
-    Args:
-        spark: The session.
-        key: Name of the setting.
-        default: What it is when nobody set it.
+    """Read a setting that is a whole number.
 
     Raises:
-        SessionError: It is something else.
+        SessionError: The value is not a whole number.
     """
     text = str(spark.conf.get(key, str(default))).strip()
     try:
         return int(text)
     except ValueError:
-        raise SessionError(
-            f"The setting {key} is {text!r}, and has to be a whole number."
-        ) from None
+        raise SessionError(f"The setting {key} is {text!r}, which is not a whole number.") from None
 
 
 def can_change(spark: SparkSession, key: str) -> bool:
-    """Whether a setting counts when it is given to a session that runs.
+    """Say whether a setting takes effect when it is set in a running session.
 
-    Spark's `isModifiable` knows what Spark, and Delta by then, have registered, but not Delta's
-    defaults for the properties of new tables, which are named after the properties.
-
-    Args:
-        spark: The session.
-        key: Name of the setting.
+    Spark's `isModifiable` knows the settings that Spark, and by then Delta, have registered. It
+    does not know Delta's defaults for the properties of new tables, because their names contain the
+    property.
 
     Example:
         >>> can_change(spark, "spark.sql.ansi.enabled"), can_change(spark, "spark.driver.memory")
@@ -155,13 +131,7 @@ def can_change(spark: SparkSession, key: str) -> bool:
 
 
 def set_or_unset(spark: SparkSession, key: str, value: str | None) -> None:
-    """Give a session a setting for good.
-
-    Args:
-        spark: The session.
-        key: Name of the setting.
-        value: What it is from now on; None for what Spark takes when nobody sets it.
-    """
+    """Set a setting, or unset it when `value` is None."""
     if value is None:
         spark.conf.unset(key)
     else:
@@ -169,11 +139,7 @@ def set_or_unset(spark: SparkSession, key: str, value: str | None) -> None:
 
 
 def file_settings(spark: SparkSession) -> dict[str, str]:
-    """The settings of the machine's `spark-defaults.conf`, whatever has replaced them since.
-
-    Args:
-        spark: A classic session.
-    """
+    """Read the settings in the machine's `spark-defaults.conf`, without later changes."""
     root = Jvm(spark).root
     read = root.org.apache.spark.SparkConf(False)
     root.org.apache.spark.util.Utils.loadDefaultSparkProperties(read, None)
@@ -182,13 +148,7 @@ def file_settings(spark: SparkSession) -> dict[str, str]:
 
 @contextmanager
 def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
-    """Give a session another setting while the block runs.
-
-    Args:
-        spark: The session.
-        key: Name of the setting.
-        value: What it is meanwhile.
-    """
+    """Change one setting of a session while the block runs."""
     before = spark.conf.get(key, None)
     spark.conf.set(key, value)
     try:
@@ -199,12 +159,7 @@ def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Give a session other settings while the block runs.
-
-    Args:
-        spark: The session.
-        values: What they are meanwhile, by key.
-    """
+    """Change several settings of a session while the block runs."""
     with ExitStack() as stack:
         for key, value in values.items():
             stack.enter_context(setting(spark, key, value))
@@ -213,15 +168,13 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def settings_in_tasks(spark: SparkSession) -> Iterator[None]:
-    """Let the tasks of a bare job see a session's settings while the block runs.
+    """Pass a session's settings to the tasks of a bare job while the block runs.
 
-    A task that evaluates an expression asks for them (how to read a date, which time zone). The
-    tasks of a query get them with it; those of a plan that is run by itself get the defaults.
+    A task that evaluates an expression reads settings (how to read a date, which time zone). Spark
+    sends them with the tasks of a query, but not with the tasks of a plan that is executed
+    directly: those get the defaults.
 
     Source of the rule: Spark's `SQLExecution.withSQLConfPropagated`.
-
-    Args:
-        spark: A classic session.
     """
     context = spark.sparkContext._jsc.sc()
     before: JavaObject = context.getLocalProperties()
@@ -240,16 +193,14 @@ _here = threading.local()
 
 @contextmanager
 def active(spark: SparkSession) -> Iterator[SparkSession]:
-    """Make a session the current thread's active one while the block runs.
+    """Make a session the active one of the current thread while the block runs.
 
-    A new thread has no active session; Delta's internals then read the default session's settings,
-    and user code that calls `SparkSession.getActiveSession()` finds None.
+    A new thread has no active session. Delta's internals then read the settings of the default
+    session, and user code that calls `SparkSession.getActiveSession()` gets None.
 
-    After a block within another the other's session is active again, whatever the code within made
-    active; which session that is, is known here and need not be asked of the JVM.
-
-    Args:
-        spark: The session; a Connect session needs nothing and gets nothing.
+    After a nested block the session of the outer block is active again, even if code in the nested
+    block activated another one. The outer session is remembered here, so the JVM is not asked for
+    it. A Connect session needs nothing.
     """
     if not is_classic(spark):
         yield spark
@@ -271,11 +222,7 @@ def active(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def activate(spark: SparkSession) -> None:
-    """Make a session the active one of a thread of one's own, for good.
-
-    Args:
-        spark: The session; a Connect session needs nothing and gets nothing.
-    """
+    """Make a session the active one of the current thread for good; Connect needs nothing."""
     if is_classic(spark):
         _here.session = spark._jsparkSession
         Jvm(spark).static("org.apache.spark.sql.classic.SparkSession", "setActiveSession")(
@@ -284,11 +231,10 @@ def activate(spark: SparkSession) -> None:
 
 
 def threads_are_apart(spark: SparkSession) -> bool:
-    """True when threads can work with sessions of their own, each in a thread of the JVM.
+    """Say whether each Python thread can use its own session in its own JVM thread.
 
-    Args:
-        spark: A session; a Connect session has no copies, and with `PYSPARK_PIN_THREAD=false`
-            threads share those of the JVM.
+    False for a Connect session, which has no copies, and with `PYSPARK_PIN_THREAD=false`, where
+    Python threads share the threads of the JVM.
     """
     return is_classic(spark) and isinstance(spark.sparkContext._gateway, ClientServer)
 
@@ -325,12 +271,7 @@ def job_tag(spark: SparkSession, tag: str) -> Iterator[None]:
 
 
 def cancel_tag(spark: SparkSession, tag: str) -> None:
-    """Cancel the running jobs that carry a tag, from any thread.
-
-    Args:
-        spark: Any session of the same Spark context.
-        tag: The tag given to `job_tag`.
-    """
+    """Cancel the running jobs that have a tag of `job_tag`; callable from any thread."""
     if is_classic(spark):
         spark.sparkContext.cancelJobsWithTag(tag)
     else:

@@ -1,7 +1,7 @@
-"""Check by reflection that the JVM members this room calls exist, before one is called.
+"""Check by reflection that the JVM members that this package calls exist, before one is called.
 
-Delta's transaction classes are not a public API: another version may have other parameters. When
-one differs the fallback writer is used, and says why.
+Delta's transaction classes are not a public API: another version may have other parameters. If one
+member differs, the writer with several commits is used, and its `reason` says why.
 """
 
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ _CLUSTERED = f"{_DELTA}.skipping.clustering.ClusteredTableUtils$"
 
 @dataclass(frozen=True)
 class Member:
-    """A JVM method, or constructor (`<init>`), with the parameter types that are relied on.
+    """A JVM method, constructor (`<init>`) or field that this package uses.
 
-    A field is one without parameters, by `is_field`.
+    The parameter types are part of it. A field has no parameters (`is_field`).
     """
 
     owner: str
@@ -131,22 +131,18 @@ REQUIRED: tuple[Member, ...] = (
 _checked: WeakKeyDictionary[SparkContext, dict[tuple[Member, ...], str | None]] = (
     WeakKeyDictionary()
 )
-"""By the context itself: asking for its id is two round trips to the JVM, some hundred times a run.
-One that is stopped goes with its answers, and the next, of another Delta maybe, has its own."""
+"""The key is the context itself: its id would cost two round trips to the JVM, some 100 times
+a run. The results of a stopped context are dropped; the next context may have another Delta."""
 
 
 def check_signatures(spark: SparkSession, required: tuple[Member, ...] = REQUIRED) -> str | None:
-    """Say why Delta's transaction classes cannot be called as this room calls them.
-
-    Args:
-        spark: A classic session.
-        required: The members to look for.
+    """Check that Delta's transaction classes have the members that this package calls.
 
     Returns:
-        None when all are there; the answer is kept per Spark context.
+        What is missing, as a sentence; None when every member exists. Cached per Spark context.
     """
     known = _checked.setdefault(spark.sparkContext, {})
-    # A tuple has its hash computed each time it is looked up, and this one is long.
+    # A tuple's hash is computed at each lookup, and this tuple is long.
     key = () if required is REQUIRED else required
     if key not in known:
         known[key] = _first_missing(Jvm(spark), required)
@@ -154,12 +150,7 @@ def check_signatures(spark: SparkSession, required: tuple[Member, ...] = REQUIRE
 
 
 def unavailable(spark: SparkSession, identifier: Identifier) -> str | None:
-    """Say why the one-commit transaction cannot be used for a table, or None when it can.
-
-    Args:
-        spark: Any session.
-        identifier: The table.
-    """
+    """Say why a table cannot be written in one commit, or None when it can."""
     if not is_classic(spark):
         return "Spark Connect gives no access to Delta's transactions."
     if not identifier.in_session_catalog:
@@ -195,7 +186,7 @@ def _first_missing(jvm: Jvm, required: tuple[Member, ...]) -> str | None:
             else:
                 owner.getMethod(member.name, parameters)
         except Py4JError as exc:
-            # Whatever py4j or the JVM says here means the same: not the version that was tested.
+            # Every error of py4j or the JVM means the same here: not the tested version.
             return (
                 f"this Delta version has no {member} as tested with 4.4.0 ({type(exc).__name__})."
             )

@@ -1,6 +1,6 @@
-"""What Spark says when it fails, as one sentence that says what to do.
+"""Turn a failure of Spark into one sentence that says what to do.
 
-The Java stack trace stays the cause of the error; it is never its message.
+The Java stack trace is the cause of the error, never its message.
 """
 
 import logging
@@ -20,8 +20,8 @@ from delta_pipelines.security.redaction import Redaction
 from delta_pipelines.system.polling_wait import Wait
 
 SPARK_FAILURES = (PySparkException, Py4JError)
-"""What Spark, Delta or py4j raises. PySpark gives the JVM's best-known exceptions its own classes
-(`AnalysisException`, `IllegalArgumentException`, ...), and none of those is a `Py4JError`."""
+"""What Spark, Delta or py4j raises. PySpark has its own classes for common exceptions of the JVM
+(`AnalysisException`, `IllegalArgumentException`, ...); these are not `Py4JError`s."""
 
 PASSING_CONFLICTS = {
     "ConcurrentAppendException": "DELTA_CONCURRENT_APPEND",
@@ -30,7 +30,7 @@ PASSING_CONFLICTS = {
     "ConcurrentWriteException": "DELTA_CONCURRENT_WRITE",
     "MetadataChangedException": "DELTA_METADATA_CHANGED",
 }
-"""Delta's conflicts of which the same work, done again on the latest snapshot, knows nothing:
+"""Delta's conflicts that do not occur again when the work is repeated on the latest snapshot:
 class and error condition."""
 _RETRY_HELPS = (*PASSING_CONFLICTS.values(), "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND")
 _RETRY_HELPS_CLASSES = (
@@ -65,7 +65,7 @@ _NOT_THERE = frozenset(
         "TABLE_OR_VIEW_NOT_FOUND",
     }
 )
-"""Conditions of Delta 4.4 and Spark 4.2 that say: there is no such table, version or file."""
+"""Conditions of Delta 4.4 and Spark 4.2 that mean: the table, version or file does not exist."""
 _NO_FILE_CLASSES = ("FileNotFoundException", "NoSuchFileException")
 _SCHEMA_CONDITIONS = ("DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",)
 _PREFIX = re.compile(r"^\[(?P<condition>[A-Z0-9_.]+)\]\s*")
@@ -75,10 +75,10 @@ _WRAPPERS = re.compile(
 )
 _TRACE = re.compile(r"(?:at [\w.$]+\(|== SQL|JVM stacktrace)")
 RAISED = "delta_pipelines: "
-"""How a message begins that a query of this package raises; it is a sentence for users."""
+"""Start of a message that a query of this package raises; the rest is a sentence for users."""
 _LIBRARY = re.compile(r"(?:app//)?(?:java|jdk|sun|scala)[./]")
 _FRAMES = 100
-"""How many frames of a stack are searched for one that is not of Java's or Scala's library."""
+"""How many stack frames are searched for one outside the libraries of Java and Scala."""
 _ADVICE = {
     "java.lang.StackOverflowError": ": an expression or a plan is nested too deep for the stack of "
     "the JVM's threads; split the query, or start the session with "
@@ -86,16 +86,16 @@ _ADVICE = {
 }
 _EXIT_SECONDS = 1.0
 _LONGEST = 2000
-"""Characters of a message: some list whole schemas."""
+"""Characters of a message; some messages list whole schemas."""
 _PYTHON_ERROR = re.compile(
     r"^(?P<line>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b.*)$"
 )
 
 
 def quieten_query_errors() -> None:
-    """Have PySpark raise an error of a query alone, not print it to stderr before that.
+    """Stop PySpark from printing an error of a query to stderr before it raises the error.
 
-    What it prints is the whole error as JSON, with credentials that the query holds.
+    It prints the whole error as JSON, including credentials in the query.
     """
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
@@ -105,12 +105,12 @@ def explain(exc: BaseException, dataset: str) -> DatasetError:
     """Turn a failure of Spark into one readable error.
 
     Args:
-        exc: What py4j or PySpark raised; an error of this package is returned as it is.
+        exc: What py4j or PySpark raised; an error of this package is returned unchanged.
         dataset: Declared or qualified name of the dataset.
 
     Returns:
-        A `DatasetError` whose cause is `exc`; `transient` when running again can help. A schema
-        change that Delta refuses is a `SchemaChangeError`.
+        A `DatasetError` with `exc` as its cause; `transient` if running again can help. A schema
+        change that Delta rejects is a `SchemaChangeError`.
 
     Example:
         >>> try:
@@ -122,9 +122,9 @@ def explain(exc: BaseException, dataset: str) -> DatasetError:
     if isinstance(exc, DatasetError):
         return exc
     causes = list(_causes(exc))
-    condition, sentence = _tell(exc, causes)
+    condition, sentence = _condition_and_sentence(exc, causes)
     silent = _silent_cause(exc)
-    names = {name for name, _ in causes}  # an exception without a message is its wrapper's message
+    names = {name for name, _ in causes}  # a wrapper's message may be the name of its cause
     if silent and all(m in names or not m or _WRAPPERS.search(m) for _, m in causes):
         condition, sentence = None, f"Spark failed with {silent}."
     elif silent:
@@ -142,13 +142,13 @@ def explain(exc: BaseException, dataset: str) -> DatasetError:
 
 @contextmanager
 def explained(dataset: str) -> Iterator[None]:
-    """Raise Spark's failures in the block as `explain` tells them; other errors pass.
+    """Raise Spark's failures in the block as `explain` words them; other errors pass through.
 
     Args:
         dataset: Declared or qualified name of the dataset.
 
     Raises:
-        DatasetError: For everything that Spark, Delta or py4j raised.
+        DatasetError: Spark, Delta or py4j raised an error.
     """
     try:
         yield
@@ -157,15 +157,18 @@ def explained(dataset: str) -> Iterator[None]:
 
 
 def explain_crash(exc: BaseException, dataset: str) -> DatasetError | None:
-    """What to tell of a failure whose cause is that the JVM has ended, None for another one.
+    """Return an error that says that the JVM has ended, if that is the cause of a failure.
 
     Args:
-        exc: What was raised, or told, after it.
+        exc: The failure.
         dataset: Declared or qualified name of the dataset.
+
+    Returns:
+        None if the failure has another cause.
     """
-    if not any(isinstance(each, Py4JNetworkError | ConnectionError) for each in _chain(exc)):
+    if not any(isinstance(error, Py4JNetworkError | ConnectionError) for error in _chain(exc)):
         return None
-    # Its sockets are closed a moment before the process can be seen to have ended.
+    # The sockets close a moment before the process is reported as ended.
     wait = Wait(_EXIT_SECONDS, quiet=_EXIT_SECONDS, every=_EXIT_SECONDS, pauses=(0.02, 0.2))
     while (how := jvm_exit()) is None and not wait.is_over:
         wait.pause()
@@ -181,7 +184,7 @@ def explain_crash(exc: BaseException, dataset: str) -> DatasetError | None:
 
 
 def conflict_class(exc: BaseException) -> str | None:
-    """The simple class name of Delta's concurrent-modification error, or None for another error."""
+    """Return the simple class name of Delta's conflict error, or None for another error."""
     for name, _ in _causes(exc):
         simple = name.rsplit(".", 1)[-1]
         if (
@@ -194,11 +197,7 @@ def conflict_class(exc: BaseException) -> str | None:
 
 
 def is_not_there(exc: BaseException) -> bool:
-    """True when a table, one of its versions or a file is not there, or not any more.
-
-    Args:
-        exc: What py4j or PySpark raised.
-    """
+    """Say whether an error of Spark means that a table, a version or a file does not exist."""
     return any(
         name.rsplit(".", 1)[-1] in _NO_FILE_CLASSES
         or ((found := _PREFIX.match(message)) is not None and found["condition"] in _NOT_THERE)
@@ -207,12 +206,12 @@ def is_not_there(exc: BaseException) -> bool:
 
 
 def _chain(exc: BaseException) -> Iterator[BaseException]:
-    told: BaseException | None = exc
+    error: BaseException | None = exc
     for _ in range(20):
-        if told is None:
+        if error is None:
             return
-        yield told
-        told = told.__cause__ or told.__context__
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _java(exc: BaseException) -> JavaObject | None:
@@ -233,7 +232,7 @@ def _causes(exc: BaseException) -> Iterator[tuple[str, str]]:
 
 
 def _silent_cause(exc: BaseException) -> str | None:
-    """Class and place of the innermost Java error if it has no message, None if it has one."""
+    """Class and location of the innermost Java error if it has no message, else None."""
     throwable = _java(exc)
     for _ in range(20):
         if throwable is None or (cause := throwable.getCause()) is None:
@@ -246,12 +245,14 @@ def _silent_cause(exc: BaseException) -> str | None:
     count = len(frames)
     if not count:
         return name
-    places = (str(frames[n].toString()) for n in range(min(count, _FRAMES)))
-    own = next((place for place in places if not _LIBRARY.match(place)), None)
+    lines = (str(frames[n].toString()) for n in range(min(count, _FRAMES)))
+    own = next((line for line in lines if not _LIBRARY.match(line)), None)
     return f"{name} at {own or frames[0].toString()}{_ADVICE.get(name, '')}"
 
 
-def _tell(exc: BaseException, causes: list[tuple[str, str]]) -> tuple[str | None, str]:
+def _condition_and_sentence(
+    exc: BaseException, causes: list[tuple[str, str]]
+) -> tuple[str | None, str]:
     messages = [message for _, message in causes if message] or [type(exc).__name__]
     for message in messages:
         python = _python_failure(message)
@@ -267,7 +268,7 @@ def _tell(exc: BaseException, causes: list[tuple[str, str]]) -> tuple[str | None
 
 
 def _description(exc: BaseException) -> str:
-    # str() of a captured exception appends the JVM's stack trace when that setting is on.
+    # str() of a captured exception may append the JVM's stack trace (a Spark setting).
     return str(getattr(exc, "_desc", None) or exc)
 
 
@@ -289,7 +290,10 @@ def _condition(exc: BaseException, message: str) -> str | None:
 
 
 def _sentence(message: str, condition: str | None) -> str:
-    """A message in one line: Spark's first one, for plans follow it; Delta's are broken to fit."""
+    """Put a message on one line.
+
+    Spark's first line is enough, because plans follow it; Delta breaks its sentences into lines.
+    """
     text = _SQLSTATE.sub("", _PREFIX.sub("", message.strip())).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if condition is not None and condition.startswith("DELTA_"):

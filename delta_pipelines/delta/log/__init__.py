@@ -1,1 +1,1 @@
-"""What a table's log says."""
+"""Read a table's log."""

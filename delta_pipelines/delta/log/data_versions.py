@@ -1,4 +1,4 @@
-"""Which version of a table last changed its rows."""
+"""Find the version in which the rows of a table last changed."""
 
 from dataclasses import dataclass
 
@@ -26,34 +26,29 @@ KEEPS_ROWS = frozenset(
         "ROW TRACKING UNBACKFILL",
     }
 )
-"""Names of Delta's operations that leave every row as it is."""
+"""Names of Delta's operations that keep every row as it is."""
 KEEPS_ROWS_KEY = "keeps_rows"
-"""In the user metadata of a commit of ours that leaves every row as it is."""
+"""Key in the user metadata of our commits that keep every row as it is."""
 
 
 def last_data_version(spark: SparkSession, state: TableState) -> TableVersion:
-    """The last commit up to a state that changed rows.
-
-    Args:
-        spark: Any session.
-        state: The table.
-    """
+    """Return the last commit up to a table's state that changed rows."""
     return data_version_at(spark, state.log_end)
 
 
 def data_version_at(spark: SparkSession, end: LogEnd) -> TableVersion:
-    """The last commit up to the end of a log that changed rows; looked up once for each end.
+    """Return the last commit up to the end of a log that changed rows; cached for each end.
 
-    However many commits kept the rows since, the log is read back to the one that did not: where a
-    table's rows come from must not depend on how often it was altered or optimized.
+    The log is read backwards until such a commit, however many commits kept the rows since: ALTER
+    or OPTIMIZE must not look like a change of the rows.
 
     Args:
         spark: Any session.
-        end: The last commit that is read.
+        end: The last commit to read.
 
     Returns:
-        Where the log was cleaned up before such a commit, the last version whose file is gone,
-        with the identity of the first commit that is still there.
+        If the log was cleaned up before such a commit: the last version without a log file, with
+        the identity of the first commit that still has one.
     """
     key = (end.location, end.table_id)
     before = _known.get(key)
@@ -66,7 +61,7 @@ def data_version_at(spark: SparkSession, end: LogEnd) -> TableVersion:
         if entry is None:
             found = TableVersion(end.table_id, version, above)
             break
-        # The log may be another one by now: it is not, when it still has the commit known before.
+        # The log may have been replaced; not if it still has the commit that is cached.
         if before is not None and (version, entry.commit) == (before.end.version, before.commit):
             found = before.rows
             break
@@ -80,22 +75,22 @@ def data_version_at(spark: SparkSession, end: LogEnd) -> TableVersion:
 
 
 def note_write(end: LogEnd, entry: HistoryEntry) -> None:
-    """Note a commit of this process that may have changed rows, so that it is not read back.
+    """Cache a commit of this process that may have changed rows, so that it is not read again.
 
     Args:
         end: The commit.
-        entry: What it says about itself.
+        entry: Its history entry.
     """
     _note(_Known(end, entry.commit, TableVersion(end.table_id, end.version, entry.commit)))
     _note_entry(end, entry)
 
 
 def keeps_rows(operation: str, user_metadata: str | None) -> bool:
-    """True when a commit leaves every row as it is.
+    """Say whether a commit keeps every row as it is.
 
     Args:
-        operation: Delta's name of what it did.
-        user_metadata: The text that its writer left.
+        operation: Delta's name of the operation.
+        user_metadata: Text from the writer.
 
     Example:
         >>> keeps_rows("OPTIMIZE", None), keeps_rows("WRITE", None)
@@ -108,15 +103,15 @@ def keeps_rows(operation: str, user_metadata: str | None) -> bool:
 
 
 def recorded_entry(spark: SparkSession, end: LogEnd, version: int) -> HistoryEntry | None:
-    """What a commit says about itself; read once for each end of the log.
+    """Return the history entry of a commit; cached for each end of the log.
 
     Args:
         spark: Any session.
-        end: The last commit of the log as it was found.
+        end: The last commit of the log.
         version: The commit.
 
     Returns:
-        None when the commit's log file is gone.
+        None if the commit's log file no longer exists.
     """
     entry = _entries.get((end, version))
     if entry is None:
@@ -128,7 +123,7 @@ def recorded_entry(spark: SparkSession, end: LogEnd, version: int) -> HistoryEnt
 
 @dataclass(frozen=True)
 class _Known:
-    """A log's end, the identity of its last commit, and the last one that changed rows."""
+    """The end of a log, the identity of its last commit, and the last commit that changed rows."""
 
     end: LogEnd
     commit: str

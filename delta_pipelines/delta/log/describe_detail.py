@@ -1,4 +1,4 @@
-"""Read a table's state with SQL alone, where the JVM is out of reach (Spark Connect)."""
+"""Read a table's state with SQL only, where the JVM is not reachable (Spark Connect)."""
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -14,15 +14,11 @@ from delta_pipelines.model.table_state import TableState
 def described_table(spark: SparkSession, identifier: Identifier) -> TableState | None:
     """Read a table's state with `DESCRIBE DETAIL`; starts Spark jobs.
 
-    Args:
-        spark: Any session.
-        identifier: The table.
-
     Returns:
-        None when the catalog has no such table.
+        None if the catalog has no such table.
 
     Raises:
-        DatasetError: When the name is a view or a table that is not Delta.
+        DatasetError: The name is a view, or a table of another format.
     """
     if not spark.catalog.tableExists(identifier.quoted):
         return None
@@ -30,14 +26,14 @@ def described_table(spark: SparkSession, identifier: Identifier) -> TableState |
         detail = spark.sql(f"DESCRIBE DETAIL {identifier.quoted}").first()
     except AnalysisException as exc:
         raise DatasetError(
-            "the catalog has a view of this name: drop it, or name the dataset differently.",
+            "the catalog has a view of this name: drop it, or give the dataset another name.",
             dataset=str(identifier),
         ) from exc
     if detail is None or detail["format"] != "delta":
-        kind = "other" if detail is None else detail["format"]
+        kind = "non-Delta" if detail is None else detail["format"]
         raise DatasetError(
-            f"the catalog has a table of this name of format {kind}, not a Delta table: drop or "
-            "convert it, or name the dataset differently.",
+            f"the catalog has a {kind} table of this name, not a Delta table: drop or convert it, "
+            "or give the dataset another name.",
             dataset=str(identifier),
         )
     with explained(str(identifier)):

@@ -1,4 +1,4 @@
-"""The state that a table has before its first commit, with the list of its files: an empty one."""
+"""Snapshot of a table before its first commit, with an empty list of files."""
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm
 from delta_pipelines.delta.log.snapshots import OpenLog
@@ -7,13 +7,13 @@ _DELTA = "org.apache.spark.sql.delta"
 
 
 def no_table(jvm: Jvm, opened: OpenLog) -> JavaObject:
-    """Make the `Snapshot` of a table that does not exist, for the transaction that creates it.
+    """Make the `Snapshot` for the transaction that creates a table.
 
-    Delta's own knows no files either, but finds that out by queries: when the transaction reads
-    them, and when it writes the checksum of the first version, which lists them. In a JVM that has
-    just started they took a sixth of the time of a run that makes ten small tables. So the list
-    goes where later versions have it, into the checksum. (Outside UTC Delta checks the list of the
-    first version by a query of its own, which stays.)
+    Delta's own snapshot finds out by queries that it has no files: when the transaction reads them,
+    and when it writes the checksum of the first version, which lists them. In a new JVM these
+    queries took a sixth of the time of a run that creates ten small tables. So the empty list is
+    put into the checksum, where later versions have theirs. (Outside UTC Delta checks the list of
+    the first version with another query, which stays.)
 
     Args:
         jvm: The session's JVM.
@@ -21,7 +21,7 @@ def no_table(jvm: Jvm, opened: OpenLog) -> JavaObject:
     """
     snapshot = jvm.type(f"{_DELTA}.DummySnapshot")(opened.log.logPath(), opened.log)
     checksum = snapshot.computeChecksum()
-    # Scala's `val`s, of objects that nobody else has yet.
+    # These are Scala `val`s, but no other code has these objects yet.
     files = jvm.private_field(f"{_DELTA}.VersionChecksum", "allFiles")
     files.set(checksum, jvm.some(jvm.sequence([])))
     jvm.private_field(f"{_DELTA}.Snapshot", "checksumOpt").set(snapshot, jvm.some(checksum))

@@ -1,4 +1,4 @@
-"""Load tables: their latest state, one pinned version, their row count and history."""
+"""Load tables: latest state, a pinned version, row count and history."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta.catalog.entries import CatalogEntry, catalog_entries, entered_place
+from delta_pipelines.delta.catalog.entries import CatalogEntry, catalog_entries, registered_location
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, is_classic
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.signatures import unavailable
@@ -27,23 +27,23 @@ def load_table(
     *,
     is_new: bool = False,
 ) -> TableState | None:
-    """Read a table's latest state; with a JVM in reach this starts no Spark job.
+    """Read a table's latest state; starts no Spark job if the JVM is reachable.
 
-    A table whose first commit landed but whose run died before it was entered in the catalog is
-    found too (`registered` is False then).
+    Also finds a table whose run stopped after the first commit and before the table was registered
+    in the catalog (`registered` is False then).
 
     Args:
         spark: Any session.
         identifier: The table.
-        entry: From `known_entries`, of just now.
-        is_new: True when most likely there is no such table, which is told sooner so.
+        entry: From `known_entries`, just now.
+        is_new: True if the table probably does not exist; this saves a failed lookup.
 
     Returns:
-        None when there is no such table.
+        None if the table does not exist.
 
     Raises:
-        DatasetError: When the name is a view or a table that is not Delta, or a stranger's Delta
-            log is in the way.
+        DatasetError: The name is a view or a table of another format, or a Delta table of another
+            program is at its location.
 
     Example:
         >>> load_table(spark, Identifier(None, "aviation", "nowhere")) is None
@@ -59,45 +59,35 @@ def load_table(
 def files_gone(
     spark: SparkSession, identifier: Identifier, entry: CatalogEntry | None = None
 ) -> str | None:
-    """Where the files of a table should be that the catalog has, and `load_table` did not find.
-
-    Args:
-        spark: Any session.
-        identifier: The table.
-        entry: From `known_entries`, of just now.
+    """Return the location of a table in the catalog whose files `load_table` did not find.
 
     Returns:
-        None when the catalog has no such table.
+        None if the catalog has no such table.
     """
     if unavailable(spark, identifier):
         return None
     with explained(str(identifier)):
-        return entered_place(spark, identifier, entry)
+        return registered_location(spark, identifier, entry)
 
 
 def known_entries(
     spark: SparkSession, identifiers: Sequence[Identifier]
 ) -> dict[Identifier, CatalogEntry]:
-    """What the catalog has under many names, which it tells faster at once than one by one.
+    """Ask the catalog for many names at once, which is faster than one by one.
 
     Args:
         spark: Any session.
-        identifiers: Tables whose schemas exist.
+        identifiers: Tables in existing schemas.
 
     Returns:
-        An entry for each that can be asked for so.
+        The entries of the names that can be asked for at once.
     """
-    asked = [one for one in identifiers if not unavailable(spark, one)]
+    asked = [table for table in identifiers if not unavailable(spark, table)]
     return catalog_entries(spark, asked) if asked else {}
 
 
 def schema_exists(spark: SparkSession, identifier: Identifier) -> bool:
-    """False when a table cannot be there because its schema is not; asks only the session catalog.
-
-    Args:
-        spark: Any session.
-        identifier: The table.
-    """
+    """Say whether the schema of a table exists; True for another catalog, which is not asked."""
     if unavailable(spark, identifier):
         return True
     with explained(str(identifier)):
@@ -106,18 +96,18 @@ def schema_exists(spark: SparkSession, identifier: Identifier) -> bool:
 
 
 def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
-    """Read exactly the version of a state, whatever has been committed since.
+    """Read exactly the version of a state, without later commits.
 
-    A small table's files are known from its checksum, where Delta's own reader would first compute
-    the table's state anew: three Spark jobs, and more time than the rows themselves take.
+    The checksum of a small table lists its files. Delta's own reader would first compute the
+    table's state: three Spark jobs, which take longer than reading the rows.
 
     Args:
         spark: Any session.
-        state: What `load_table` answered.
+        state: From `load_table`.
 
     Raises:
-        DatasetError: When the table was dropped or replaced since, or the version's files are gone
-            (transient: planning anew helps); or when Spark cannot read it, as Spark says it.
+        DatasetError: The table was dropped or replaced, or the version's files are gone (transient:
+            planning again helps); or Spark cannot read the table.
 
     Example:
         >>> read_pinned(spark, load_table(spark, identifier)).count()
@@ -137,16 +127,16 @@ def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
             if not is_not_there(exc):
                 raise error from exc
             raise DatasetError(
-                f"version {state.version} was replaced since the plan and cannot be read any more: "
+                f"version {state.version} was replaced after planning and cannot be read any more: "
                 f"run again to plan with the latest version ({error.message}).",
                 dataset=dataset,
                 transient=True,
             ) from exc
     if not is_same:
         raise DatasetError(
-            f"version {state.version} of the table was replaced since the plan: the table was "
+            f"version {state.version} of the table was replaced after planning: the table was "
             f"dropped and created again, or put back from a copy. Run again to plan with the "
-            f"table as it is now.",
+            f"current table.",
             dataset=dataset,
             transient=True,
         )
@@ -154,11 +144,11 @@ def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
 
 
 def _few_files(spark: SparkSession, state: TableState) -> DataFrame | None:
-    """The rows of a small table, read by its listed files, as Delta reads what it merges.
+    """Read the rows of a small table from its listed files, as Delta does in a merge.
 
     Returns:
-        None when the list is not known, or the table is so large that skipping files by their
-        statistics may pay, which only Delta's own reader does.
+        None if the list is unknown, or if the table is so large that skipping files by their
+        statistics may pay off, which only Delta's own reader does.
     """
     if state.files is None or (state.size_bytes or 0) > _SMALL_BYTES:
         return None
@@ -183,18 +173,14 @@ _SMALL_BYTES = 64 * 1024 * 1024
 def load_counted(
     spark: SparkSession, identifier: Identifier
 ) -> tuple[TableState, int | None] | None:
-    """Read a table's latest state, and count its rows from Delta's statistics; starts no Spark job.
-
-    Args:
-        spark: Any session.
-        identifier: The table.
+    """Read a table's latest state and its row count from statistics; starts no Spark job.
 
     Returns:
-        None when there is no such table; as count None when only a job could tell: many files, or
-        no statistics.
+        None if the table does not exist; None as the count if only a job could count the rows: many
+        files, or no statistics.
 
     Raises:
-        DatasetError: As of `load_table`.
+        DatasetError: As in `load_table`.
     """
     if unavailable(spark, identifier):
         state = described_table(spark, identifier)
@@ -213,15 +199,15 @@ def _rows(jvm: Jvm, opened: OpenLog, state: TableState) -> int | None:
 
 
 def history_entry(spark: SparkSession, location: str, version: int) -> HistoryEntry | None:
-    """Read what one commit says about itself, from its own log file alone.
+    """Read the history entry of one commit, from its log file alone.
 
     Args:
-        spark: Any session; a Connect session asks `DESCRIBE HISTORY`, which starts a job.
+        spark: Any session; a Connect session runs `DESCRIBE HISTORY`, which starts a job.
         location: The table's folder (`TableState.location`).
         version: The commit.
 
     Returns:
-        None when the commit's log file is gone (Delta cleans them up after 30 days).
+        None if the commit's log file does not exist any more (Delta deletes them after 30 days).
     """
     if not is_classic(spark):
         return _described_entry(spark, location, version)
@@ -232,7 +218,7 @@ def history_entry(spark: SparkSession, location: str, version: int) -> HistoryEn
         settings = log.newDeltaHadoopConf()
         if not path.getFileSystem(settings).exists(path):
             return None
-        # Delta writes the commit's own description as the first line.
+        # Delta writes the description of a commit as the first line.
         line = str(log.store().read(path, settings).head())
         about = json.loads(line).get("commitInfo", {})
         commit = about.get("txnId")
@@ -272,18 +258,18 @@ def _given(parameters: Mapping[str, object] | None) -> dict[str, str]:
 
 
 def whole_numbers(metrics: Mapping[str, str]) -> dict[str, int]:
-    """The metrics that are whole numbers; Delta's log keeps all values as text."""
+    """Return the metrics that are whole numbers; Delta's log stores all values as text."""
     return {name: int(text) for name, text in metrics.items() if _WHOLE.fullmatch(str(text))}
 
 
 def _is_pinned(rows: DataFrame, state: TableState) -> bool:
-    """True when rows that were read at a version are those of a state."""
+    """Say whether rows that were read at a version belong to a state."""
     # The relation is not always on top: Spark pads CHAR columns in a projection over it.
     leaf = rows._jdf.queryExecution().analyzed().collectLeaves().head()
     return _is_same_commit(leaf.relation().location().snapshotAtAnalysis(), state)
 
 
 def _is_same_commit(snapshot: JavaObject, state: TableState) -> bool:
-    """True when a snapshot of a state's version is of the same table, and of the same commit."""
+    """Say whether a snapshot of a state's version has the same table and commit."""
     is_same_table = snapshot.metadata().id() == state.table_id
     return is_same_table and state.written_ms in (None, int(snapshot.timestamp()))

@@ -1,4 +1,4 @@
-"""A local table's log as files: whether its rows moved, told without a session or a JVM."""
+"""Find out from a local table's log files whether its rows changed, without a session or a JVM."""
 
 import json
 import re
@@ -17,8 +17,8 @@ class LogPosition:
 
     Args:
         version: Its Delta version.
-        written_ns: When its file was written, nanoseconds since 1970; another table that comes to
-            lie in the same folder has another time at the same version.
+        written_ns: Modification time of its file, in nanoseconds since 1970. A table that replaces
+            another one in the same folder has another time at the same version.
     """
 
     version: int
@@ -26,7 +26,7 @@ class LogPosition:
 
 
 def local_table(location: str) -> Path | None:
-    """The folder of a Delta table, None when it is remote or holds no Delta log.
+    """Return the folder of a Delta table; None if it is remote or has no Delta log.
 
     Args:
         location: A path or an address with `file:`.
@@ -38,7 +38,7 @@ def local_table(location: str) -> Path | None:
     path = urlsplit(location).path if location.startswith("file:") else location
     if not path.startswith("/"):
         return None
-    # Hadoop writes a space as it is in a path's text, and as %20 in its address.
+    # Hadoop writes a space unchanged in a path, and as %20 in an address.
     for folder in (Path(path), Path(unquote(path))):
         if (folder / "_delta_log").is_dir():
             return folder
@@ -46,14 +46,7 @@ def local_table(location: str) -> Path | None:
 
 
 def newest_commit(table: Path) -> LogPosition | None:
-    """Find a table's newest commit by the names in its log folder.
-
-    Args:
-        table: The table's folder.
-
-    Returns:
-        None when it has no commit.
-    """
+    """Find a table's newest commit by the file names in its log; None without a commit."""
     found = [_COMMIT.fullmatch(entry.name) for entry in (table / "_delta_log").iterdir()]
     versions = [int(match[1]) for match in found if match]
     if not versions:
@@ -62,14 +55,14 @@ def newest_commit(table: Path) -> LogPosition | None:
 
 
 def rows_moved(table: Path, since: LogPosition, now: LogPosition) -> bool:
-    """Say whether a table's rows may be others than they were.
+    """Say whether a table's rows may have changed between two commits.
 
-    Reads the commits in between: an OPTIMIZE or VACUUM moves no row.
+    Reads the commits in between: an OPTIMIZE or VACUUM does not change rows.
 
     Args:
         table: The table's folder.
-        since: Its newest commit when it was last looked at.
-        now: Its newest commit.
+        since: The commit at the last check.
+        now: The newest commit.
     """
     if now == since:
         return False
@@ -84,7 +77,7 @@ def rows_moved(table: Path, since: LogPosition, now: LogPosition) -> bool:
 
 
 def _keeps_rows(table: Path, version: int) -> bool:
-    """True when a commit says so; not when its file is gone or does not begin with what it says."""
+    """Say whether a commit keeps all rows; False if its file is missing or malformed."""
     try:
         with _file(table, version).open(encoding="utf-8") as lines:
             first = json.loads(lines.readline())

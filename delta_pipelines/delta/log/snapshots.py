@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from delta_pipelines.delta.catalog.entries import (
     CatalogEntry,
     check_is_delta,
-    default_place,
+    default_location,
     entry_of,
 )
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, entries, items, optional
@@ -29,14 +29,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class OpenLog:
-    """A table's log with its latest snapshot; JVM objects, for this room only.
+    """A table's log with its latest snapshot; JVM objects, for this package only.
 
     Args:
         log: `DeltaLog`.
-        snapshot: `Snapshot`; its version is -1 when there is no table.
-        catalog_table: `CatalogTable`; None when the catalog has no entry, or was asked only where
-            the table is.
-        registered: True when the catalog has an entry.
+        snapshot: `Snapshot`; its version is -1 if the table does not exist.
+        catalog_table: `CatalogTable`; None without an entry in the catalog, or if the catalog was
+            asked for the location only.
+        registered: True if the catalog has an entry.
     """
 
     log: JavaObject
@@ -51,12 +51,12 @@ class OpenLog:
 
     @cached_property
     def version(self) -> int:
-        """Of the snapshot; -1 when there is no table."""
+        """Version of the snapshot; -1 if the table does not exist."""
         return int(self.snapshot.version())
 
     @property
     def exists(self) -> bool:
-        """True when the log has a commit."""
+        """True if the log has a commit."""
         return self.version >= 0
 
 
@@ -67,21 +67,21 @@ def open_log(
     entry: CatalogEntry | None = None,
     is_new: bool = False,
 ) -> OpenLog | None:
-    """Open the log of a table, or of the place where a new table would be.
+    """Open the log of a table, or of the location where a new table would be.
 
     Args:
         spark: A classic session.
         identifier: A name in the session catalog.
-        entry: What the catalog has under that name; None to ask it.
-        is_new: True when most likely it has nothing: then it is asked whether it has, as PySpark
-            takes 20 ms to translate the error that tells it otherwise.
+        entry: The catalog's entry; None to ask for it.
+        is_new: True if the table probably does not exist. Then existence is asked first, because
+            PySpark takes 20 ms to translate the error for a missing table.
 
     Returns:
-        None when the schema does not exist.
+        None if the schema does not exist.
 
     Raises:
-        DatasetError: When the name is a view or a table that is not Delta, or when a stranger's
-            Delta log is at the new table's place.
+        DatasetError: The name is a view or a table of another format, or a Delta table of another
+            program is at the new table's location.
     """
     jvm = Jvm(spark)
     if entry is None:
@@ -93,10 +93,10 @@ def open_log(
         check_is_delta(jvm, table, identifier)
         log = jvm.static(_LOG, "forTable")(jvm.session, table)
         return OpenLog(log, log.update(False, jvm.none, jvm.some(table)), table, registered=True)
-    place = entry.place
-    if place is None:
-        place = default_place(jvm, identifier, in_new_schema=entry.in_new_schema)
-    opened = open_place(jvm, place, registered=entry.place is not None)
+    location = entry.location
+    if location is None:
+        location = default_location(jvm, identifier, in_new_schema=entry.in_new_schema)
+    opened = open_folder(jvm, location, registered=entry.location is not None)
     if (
         opened.exists
         and not opened.registered
@@ -111,15 +111,15 @@ def open_log(
     return opened
 
 
-def open_place(jvm: Jvm, place: str | JavaObject, *, registered: bool) -> OpenLog:
-    """Open the log of a folder, whether it exists or not.
+def open_folder(jvm: Jvm, location: str | JavaObject, *, registered: bool) -> OpenLog:
+    """Open the log of a folder, which need not exist.
 
     Args:
         jvm: The session's JVM.
-        place: The folder.
-        registered: True when the catalog has a table there.
+        location: The folder.
+        registered: True if the catalog has a table there.
     """
-    log = jvm.static(_LOG, "forTable")(jvm.session, jvm.root.org.apache.hadoop.fs.Path(place))
+    log = jvm.static(_LOG, "forTable")(jvm.session, jvm.root.org.apache.hadoop.fs.Path(location))
     return OpenLog(log, log.update(False, jvm.none, jvm.none), None, registered=registered)
 
 
@@ -128,23 +128,23 @@ _states: dict[tuple[JavaObject, Identifier], tuple[tuple[int, int, bool], TableS
 
 
 def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | None:
-    """Read the state of an opened log, or None when it has no commit; starts no Spark job.
+    """Read the state of an opened log, or None without a commit; starts no Spark job.
 
-    Delta gives the same snapshot as long as nothing changed. It is known again, and then not read
-    once more, which would be a dozen calls of the JVM.
+    Delta returns the same snapshot object while nothing changes. So the state is cached by that
+    object, which saves a dozen calls to the JVM.
     """
     if not opened.exists:
         return None
-    # Java's own hash is random, and so tells an object from another of the same version.
-    told_apart = int(jvm.static("java.lang.System", "identityHashCode")(opened.snapshot))
-    mark = (opened.version, told_apart, opened.registered)
+    # Java's identity hash differs between two objects of the same version.
+    object_id = int(jvm.static("java.lang.System", "identityHashCode")(opened.snapshot))
+    fingerprint = (opened.version, object_id, opened.registered)
     key = (jvm.spark._jvm, identifier)
     known = _states.get(key)
-    if known is None or known[0] != mark:
+    if known is None or known[0] != fingerprint:
         if len(_states) >= _MAX_STATES:
             _states.clear()
-        known = _states[key] = (mark, _read_state(jvm, identifier, opened))
-    # Of its own for each who asks: PySpark's `StructType.add` changes what it is called on.
+        known = _states[key] = (fingerprint, _read_state(jvm, identifier, opened))
+    # A new object for each caller: PySpark's `StructType.add` changes its object.
     state = known[1]
     return replace(
         state, schema=StructType(list(state.schema.fields)), properties=dict(state.properties)
@@ -153,30 +153,30 @@ def state_of(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState | 
 
 def _read_state(jvm: Jvm, identifier: Identifier, opened: OpenLog) -> TableState:
     snapshot = opened.snapshot
-    # As the log has it: one round trip, where its parts would be two dozen.
-    told = json.loads(snapshot.metadata().json())["metaData"]
-    configuration = told.get("configuration", {})
+    # JSON as in the log: one round trip; reading each field would take two dozen.
+    metadata = json.loads(snapshot.metadata().json())["metaData"]
+    configuration = metadata.get("configuration", {})
     files, size_bytes = known_size(snapshot)
     return TableState(
         identifier=identifier,
         location=opened.location,
-        table_id=told["id"],
+        table_id=metadata["id"],
         version=opened.version,
-        schema=logical_schema(_schema(told.get("schemaString"))),
-        partition_columns=tuple(told.get("partitionColumns", ())),
+        schema=logical_schema(_schema(metadata.get("schemaString"))),
+        partition_columns=tuple(metadata.get("partitionColumns", ())),
         cluster_columns=cluster_columns(jvm, opened),
         properties=visible_properties(configuration),
-        comment=told.get("description") or None,
+        comment=metadata.get("description") or None,
         files=files,
         size_bytes=size_bytes,
         registered=opened.registered,
-        is_copy=configuration.get(TABLE_ID, told["id"]) != told["id"],
+        is_copy=configuration.get(TABLE_ID, metadata["id"]) != metadata["id"],
         written_ms=int(snapshot.timestamp()),
     )
 
 
 def stored_schema(metadata: JavaObject) -> StructType:
-    """The schema of a `Metadata` action exactly as the log has it."""
+    """Return the schema of a `Metadata` action exactly as in the log."""
     return _schema(metadata.schemaString())
 
 
@@ -185,7 +185,7 @@ def _schema(text: str | None) -> StructType:
 
 
 def cluster_columns(jvm: Jvm, opened: OpenLog) -> tuple[str, ...]:
-    """The clustering columns of an opened table; odd names without their backticks."""
+    """Return the clustering columns of an opened table; odd names without backticks."""
     snapshot = opened.snapshot
     features = snapshot.protocol().getWriterFeatures()
     if features is None or not features.contains("clustering"):
@@ -201,9 +201,9 @@ def _unquoted(name: str) -> str:
 
 
 def known_size(snapshot: JavaObject) -> tuple[int | None, int | None]:
-    """How many files a version has, and their bytes, from the checksum beside its log.
+    """Return the number of files and their bytes, from the checksum beside the log.
 
-    The snapshot itself would have to read the whole log for them, in a Spark job.
+    The snapshot itself would read the whole log for them, in a Spark job.
 
     Returns:
         None twice without a checksum.

@@ -1,46 +1,46 @@
-"""What a table remembers of applications that write it: the last batch of each (`txn` actions)."""
+"""Last batch of each application that writes a table (Delta's `txn` actions)."""
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, items, optional
 
 
-def last_mark(txn: JavaObject, snapshot: JavaObject, application: str) -> int:
-    """The last batch of an application; a concurrent one conflicts with the transaction from now.
+def last_txn_version(txn: JavaObject, snapshot: JavaObject, application: str) -> int:
+    """Return an application's last batch; a concurrent batch conflicts from now on.
 
     Args:
         txn: Delta's transaction.
-        snapshot: What it is based on.
-        application: Who writes.
+        snapshot: Its base.
+        application: Id of the writing application.
 
     Returns:
-        -1 for none.
+        -1 if there is none.
     """
     known = _listed(snapshot, application)
     if known is None:
         return int(txn.txnVersion(application))
-    # The list beside the log saves the job that replays the log; that the transaction depends on it
-    # has to be noted all the same.
+    # The list beside the log saves the job that replays the log. But the transaction must still
+    # record that it depends on this application.
     txn.readTxn().addOne(application)
     return known
 
 
 def remembers(snapshot: JavaObject, application: str, number: int) -> bool:
-    """True when a table knows of that batch already, or of a later one; for a look beforehand.
+    """Say whether a table has a batch, or a later one; without a transaction.
 
     Args:
-        snapshot: The table's; where it has no list of marks beside the log, the log is replayed.
-        application: Who writes.
-        number: Which of its batches.
+        snapshot: The table's snapshot; the log is replayed if there is no list beside it.
+        application: Id of the writing application.
+        number: The batch.
     """
     known = _listed(snapshot, application)
     if known is None:
-        marks = snapshot.transactions()
-        known = int(marks.apply(application)) if marks.contains(application) else -1
+        transactions = snapshot.transactions()
+        known = int(transactions.apply(application)) if transactions.contains(application) else -1
     return known >= number
 
 
 def _listed(snapshot: JavaObject, application: str) -> int | None:
     checksum = optional(snapshot.checksumOpt())
-    marks = None if checksum is None else optional(checksum.setTransactions())
-    if marks is None:
+    transactions = None if checksum is None else optional(checksum.setTransactions())
+    if transactions is None:
         return None
-    return next((int(m.version()) for m in items(marks) if m.appId() == application), -1)
+    return next((int(m.version()) for m in items(transactions) if m.appId() == application), -1)

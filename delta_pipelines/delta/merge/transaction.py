@@ -13,7 +13,7 @@ from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.log.add_files import logical_rows, read_entries
 from delta_pipelines.delta.log.loading import whole_numbers
 from delta_pipelines.delta.log.snapshots import known_size
-from delta_pipelines.delta.log.txn_versions import last_mark
+from delta_pipelines.delta.log.txn_versions import last_txn_version
 from delta_pipelines.delta.merge.candidate_files import MOST_ON_DRIVER, Files, TargetFiles
 from delta_pipelines.delta.merge.commit_lookup import MergeCommit
 from delta_pipelines.delta.merge.deletion_vectors import (
@@ -94,7 +94,7 @@ class MergeTransaction:
         Returns:
             False when the table remembers this one, or a later one, already.
         """
-        if last_mark(self._txn, self._txn.snapshot(), application) >= number:
+        if last_txn_version(self._txn, self._txn.snapshot(), application) >= number:
             return False
         now = self._jvm.some(self._jvm.root.java.lang.Long.valueOf(int(time.time() * 1000)))
         done = self._jvm.delta.actions.SetTransaction(application, number, now)

@@ -1,1 +1,1 @@
-"""What an analyzed plan says."""
+"""Read analysed plans."""

@@ -1,7 +1,7 @@
-"""What an analysed plan says about the rows it will give: its text, its leaves, its own code.
+"""Fingerprint an analysed plan: its text, its leaves and the code that it calls.
 
-Two runs of an unchanged query over unchanged inputs tell the same, in the same JVM or another.
-Nothing here starts a Spark job.
+Two runs of an unchanged query over unchanged inputs give the same result, in the same JVM or
+another one. Nothing here starts a Spark job.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ _NOT_REPEATABLE = re.compile(
     re.IGNORECASE,
 )
 _CURRENT = re.compile(r"\b(current_\w+|now|localtimestamp|session_user)\(")
-# Texts that Spark reads as the time of the query when it casts them (its `SpecialDatetimeValues`).
+# Texts that Spark casts to the time of the query (its `SpecialDatetimeValues`).
 _TIME_AS_TEXT = re.compile(
     r"\b(?:cast|to_date|to_timestamp\w*|date|timestamp)\(\s*(now|today|yesterday|tomorrow)\s*"
     r"(?:,|\)| as (?:date|timestamp))",
@@ -58,7 +58,7 @@ _PATTERNS = (
     *("LITERAL", "PYTHON_UDF", "GENERATOR", "AGGREGATE_EXPRESSION"),
     *("CURRENT_LIKE", "SCALA_UDF"),
 )
-"""A plan without any of these needs no look at its expressions."""
+"""The expressions of a plan without any of these patterns are not read."""
 _FOREIGN_KINDS = frozenset(
     {
         *("ScalaUDF", "ScalaAggregator", "ScalaUDAF", "V2Aggregator", "HiveUDAFFunction"),
@@ -66,22 +66,22 @@ _FOREIGN_KINDS = frozenset(
         "UserDefinedGenerator",
     }
 )
-_FOREIGN = "it calls a function of the JVM, whose code cannot be told"
-CACHED = "it reads rows that the session has cached, of a version that nobody knows"
+_FOREIGN = "it calls a function of the JVM, and changes of its code cannot be detected"
+CACHED = "it reads rows that the session has cached, at an unknown version"
 _FILE_METADATA = re.compile(r"\b_metadata#")
 
 
 @dataclass(frozen=True)
 class AnalysedPlan:
-    """What decides the rows of a query besides its tables' versions.
+    """What decides the rows of a query, besides the versions of its tables.
 
     Args:
-        digest: Hash of the plan's text, of what its leaves are, and of the columns it gives.
+        digest: Hash of the plan's text, of its leaves, and of its columns.
         tables: The Delta tables that it reads, each at a version, through all views.
         files: Root paths of other files -> hash of their listing.
-        functions: Python functions that run on its rows and are declared deterministic -> hash of
-            what Spark sends to its Python workers.
-        without_version: What it depends on and that has no version, each as the end of a sentence.
+        functions: Python functions on its rows that are declared deterministic -> hash of what
+            Spark sends to its Python workers.
+        without_version: Dependencies that have no version, each as the end of a sentence.
     """
 
     digest: str
@@ -101,11 +101,12 @@ def analysed_plan(
     """Read an analysed plan; nothing is run.
 
     Args:
-        session: A classic session of the caller's own; texts are made by its settings. Rows from
-            Python are told when it is the `query_session` that they were made in.
+        session: An isolated classic session; its settings decide how texts are written. Rows from
+            Python have a hash only if it is the `query_session` in which they were created.
         frame: A DataFrame, analysed after `number_from_high`.
-        deterministic: True when whatever Python runs on its rows is declared deterministic.
-        deterministic_views: Aliases in the query; what runs below one of them is so too.
+        deterministic: True if all Python functions on its rows are declared deterministic.
+        deterministic_views: Aliases in the query; Python functions below them are deterministic
+            too.
 
     Example:
         >>> analysed_plan(spark, spark.sql("SELECT rand() AS n")).without_version
@@ -115,22 +116,21 @@ def analysed_plan(
         query = query_of(frame)
         declared = True if deterministic else frozenset(deterministic_views)
         reader = _Reader(session, query, declared)
-        told = reader.read()
+        plan = reader.read()
         if reader.met_cut_text:
-            # Such a plan would be told by its first part alone. Most are not cut, and to give a
-            # session other settings and back is ten calls of the JVM.
+            # Only the first part of such a plan would count. Most plans are not cut, so the limits
+            # are raised only here: changing settings takes ten calls to the JVM.
             with settings(session, dict.fromkeys(_LIMITS, str(_MAX_TEXT))):
-                told = _Reader(session, query, declared).read()
-        if not (told.tables or told.files) or not _reads_cached_rows(session, query.execution):
-            return told
-        return replace(told, without_version=(*told.without_version, CACHED))
+                plan = _Reader(session, query, declared).read()
+        if not (plan.tables or plan.files) or not _reads_cached_rows(session, query.execution):
+            return plan
+        return replace(plan, without_version=(*plan.without_version, CACHED))
 
 
 def is_deterministic(frame: DataFrame) -> bool:
-    """True when a query's own expressions give the same whenever they are computed.
+    """Say whether a query's own expressions always give the same values.
 
-    Args:
-        frame: An analysed query; over Spark Connect nothing is known, and nothing is said.
+    Always True over Spark Connect, where the plan is unknown.
     """
     return not is_classic(frame.sparkSession) or all(
         expression.deterministic()
@@ -139,7 +139,7 @@ def is_deterministic(frame: DataFrame) -> bool:
 
 
 def _reads_cached_rows(session: SparkSession, query: JavaObject) -> bool:
-    """True when rows would come from the session's cache, of whichever version they are."""
+    """Say whether rows would come from the session's cache, at an unknown version."""
     if session._jsparkSession.sharedState().cacheManager().isEmpty():
         return False
     return any(
@@ -149,12 +149,9 @@ def _reads_cached_rows(session: SparkSession, query: JavaObject) -> bool:
 
 
 def are_alike(frame: DataFrame, one: str, other: str) -> bool:
-    """True when two SQL expressions over a frame's columns are the same, however they are written.
+    """Say whether two SQL expressions over a frame's columns mean the same.
 
-    Args:
-        frame: A query; nothing is run. Over Spark Connect nothing is known, and nothing is said.
-        one: SQL.
-        other: SQL.
+    Nothing is run. Always True over Spark Connect, where the plan is unknown.
 
     Example:
         >>> are_alike(spark.range(1).alias("t"), "id + 1", "`t`.id + 1")
@@ -172,7 +169,7 @@ def are_alike(frame: DataFrame, one: str, other: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _any_of(view: JavaObject, names: tuple[str, ...]) -> JavaObject:
-    """Several patterns as one Scala `Seq`, made once."""
+    """Return several tree patterns as one Scala `Seq`; cached."""
     return scala_sequence(view, [tree_pattern(view, name) for name in names])
 
 
@@ -186,7 +183,7 @@ class _Reader:
         self._plan = query.plan
         self._declared = declared
         self._view = jvm.spark._jvm
-        self._told: list[str] = []
+        self._texts: list[str] = []
         self._tables: dict[Relation, None] = {}
         self._files: dict[str, str] = {}
         self._functions: dict[str, str] = {}
@@ -194,12 +191,12 @@ class _Reader:
 
     @property
     def met_cut_text(self) -> bool:
-        """True when Spark left out parts of a text that was read."""
-        return any(map(is_cut, self._told))
+        """True if Spark truncated a text that was read."""
+        return any(map(is_cut, self._texts))
 
     def read(self) -> AnalysedPlan:
         text = normalised(self._plan.treeString(True, False, _MAX_TEXT, False, False))
-        self._told += [text, normalised(self._plan.schema().catalogString())]
+        self._texts += [text, normalised(self._plan.schema().catalogString())]
         subqueries = items(self._plan.subqueriesAll()) if self._query.has_subqueries else []
         plans = [self._plan, *subqueries]
         for plan in plans:
@@ -210,7 +207,7 @@ class _Reader:
             if plan.containsAnyPattern(_any_of(self._view, _PATTERNS)):
                 self._expressions(plan, text)
         return AnalysedPlan(
-            digest=hashlib.sha256("\n".join(self._told).encode()).hexdigest()[:16],
+            digest=hashlib.sha256("\n".join(self._texts).encode()).hexdigest()[:16],
             tables=tuple(self._tables),
             files=self._files,
             functions=self._functions,
@@ -228,7 +225,7 @@ class _Reader:
             self._local(leaf, kind)
         elif relation.kind == "delta" and not self._is_change_feed(leaf):
             self._tables[relation] = None
-            self._told.append(f"{leaf.schema().catalogString()} {relation.stored_names}")
+            self._texts.append(f"{leaf.schema().catalogString()} {relation.stored_names}")
         elif relation.kind == "opaque":
             self._opaque(leaf)
         elif not self._listed(leaf, relation):
@@ -238,10 +235,10 @@ class _Reader:
     def _opaque(self, leaf: JavaObject) -> None:
         rows = noted_rows(self._session, leaf)
         if rows is None:
-            what = "it reads rows whose origin Spark does not tell (Python, an RDD, a checkpoint)"
+            what = "it reads rows of unknown origin (Python, an RDD, a checkpoint)"
             self._without[what] = None
         else:
-            self._told.append(f"{leaf.schema().json()} {rows}")
+            self._texts.append(f"{leaf.schema().json()} {rows}")
 
     def _is_change_feed(self, leaf: JavaObject) -> bool:
         return class_name(leaf) == "LogicalRelation" and files_relation(leaf) is None
@@ -254,12 +251,12 @@ class _Reader:
             self._without["it reads many rows from Python"] = None
             return
         types = str(leaf.schema().catalogString())
-        self._told.append(types)
+        self._texts.append(types)
         if rows.nonEmpty():
             try:
-                self._told.append(exact(self._session, types, lambda: leaf.toSQL("t")))
+                self._texts.append(exact(self._session, types, lambda: leaf.toSQL("t")))
             except (Py4JError, PySparkException):
-                self._without["it reads rows of a type that SQL has no text for"] = None
+                self._without["it reads rows of a type that cannot be written as SQL"] = None
 
     def _listed(self, leaf: JavaObject, relation: Relation) -> bool:
         source = files_relation(leaf)
@@ -268,10 +265,10 @@ class _Reader:
         listed = listing(self._jvm, source.location())
         if listed is None:
             return False
-        where = relation.location
-        self._files[where] = _combined(self._files.get(where), listed)
+        location = relation.location
+        self._files[location] = _combined(self._files.get(location), listed)
         options = sorted(entries(source.options()).items())
-        self._told.append(f"{where} {leaf.schema().catalogString()} {options}")
+        self._texts.append(f"{location} {leaf.schema().catalogString()} {options}")
         return True
 
     def _text(self, text: str) -> None:
@@ -289,7 +286,7 @@ class _Reader:
 
     def _expressions(self, plan: JavaObject, text: str) -> None:
         expressions = PlanExpressions(self._session, plan)
-        self._told.append(expressions.literals())
+        self._texts.append(expressions.literals())
         if plan.containsPattern(tree_pattern(self._view, "CURRENT_LIKE")):
             self._without[_called(_calls(_CURRENT, text), "a function of the current time")] = None
         if expressions.kinds & _FOREIGN_KINDS:
@@ -299,7 +296,7 @@ class _Reader:
             self._python(plan, functions)
 
     def _python(self, plan: JavaObject, functions: list[JavaObject]) -> None:
-        """Functions that Python runs on rows: their result is taken for granted only when asked."""
+        """Add Python functions on rows: their result is trusted only if it is declared."""
         in_views = {function for view in self._views(plan) for function in self._hashed(view)}
         undeclared = []
         for function in map(_name_and_hash, functions):
@@ -310,7 +307,7 @@ class _Reader:
                 why = f"its function {name} uses a broadcast variable, or is larger than 1 MiB"
                 self._without[why] = None
             else:
-                # Several may have one name, and which of them stands first matters.
+                # Several functions may have one name, and their order matters.
                 text = f"{self._functions.get(name, '')} {sent}"
                 self._functions[name] = hashlib.sha256(text.encode()).hexdigest()[:16]
         if undeclared:

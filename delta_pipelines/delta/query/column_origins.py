@@ -1,7 +1,7 @@
-"""Which columns of a query's inputs each of its columns is computed from, by its analysed plan.
+"""Find out which input columns each column of a query is computed from.
 
-What cannot be told with certainty is not told: one node of an unknown kind, and nothing is said of
-the whole query. Nothing is run.
+This reads the analysed plan; nothing is run. An unknown kind of node makes the whole result
+unknown.
 """
 
 import re
@@ -13,8 +13,8 @@ from delta_pipelines.delta.jvm.bridge import JavaObject, is_classic, items
 from delta_pipelines.delta.query.relations import DECLARED_PREFIX
 
 MOST_STEPS = 100
-"""Nodes and computed columns that are looked at, each by some 5 round trips to the JVM (0.3 ms). Of
-a larger query nothing is told."""
+"""Limit for nodes and computed columns; each takes about 5 round trips to the JVM (0.3 ms). The
+origins in a larger query are unknown."""
 
 Origin = tuple[str, str]
 """Alias of an input, without its prefix, and the name of one of its columns."""
@@ -36,7 +36,7 @@ _COMPUTED = {
     "Aggregate": "aggregateExpressions",
     "Window": "windowExpressions",
 }
-"""Kinds of nodes that compute columns, and the member that has their expressions: the last ones of
+"""Kinds of nodes that compute columns, and the member with their expressions, which are the last of
 the node's columns."""
 _OF_NO_INPUT = frozenset(
     {
@@ -49,16 +49,16 @@ _OF_NO_INPUT = frozenset(
 def column_origins(
     frame: DataFrame, inputs: Collection[str]
 ) -> dict[str, tuple[Origin, ...]] | None:
-    """Tell from which columns of its inputs each column of a query is computed.
+    """Find the input columns that each column of a query is computed from.
 
     Args:
-        frame: An analysed query; over Spark Connect nothing is known, and nothing is said.
-        inputs: The aliases of declared inputs at which to stop, without their prefix; those of
-            others, of temporary views, are looked through.
+        frame: An analysed query; over Spark Connect the result is unknown.
+        inputs: Aliases of declared inputs at which to stop, without their prefix. Other aliases, of
+            temporary views, are looked through.
 
     Returns:
-        The query's columns, in order, each with its origins, sorted; a column of constants, or of
-        tables that are no declared inputs, has none. None when it cannot be told.
+        The query's columns, in order, each with its sorted origins. A column of constants, or of
+        tables that are not declared inputs, has none. None if the origins are unknown.
     """
     if not is_classic(frame.sparkSession):
         return None
@@ -67,14 +67,14 @@ def column_origins(
         found = _Walk(inputs).columns(plan)
     except Unknown:
         return None
-    told: dict[str, _Origins] = {}
+    result: dict[str, _Origins] = {}
     for name, (_, origins) in zip(frame.columns, found, strict=True):
-        told[name] = told.get(name, _NOTHING) | origins
-    return {name: tuple(sorted(origins)) for name, origins in told.items()}
+        result[name] = result.get(name, _NOTHING) | origins
+    return {name: tuple(sorted(origins)) for name, origins in result.items()}
 
 
 def attributes(text: str) -> Iterator[tuple[str, int]]:
-    r"""The names and ids of attributes that Spark told as text, one behind the other.
+    r"""Parse the names and ids of attributes in a text from Spark.
 
     Args:
         text: `name#id` with a suffix for its type, separated by `\x01`.
@@ -83,15 +83,15 @@ def attributes(text: str) -> Iterator[tuple[str, int]]:
         >>> list(attributes("a#31L\x01it is #1#7"))
         [('a', 31), ('it is #1', 7)]
     """
-    for told in text.split(_BETWEEN) if text else ():
-        match = _ATTRIBUTE.fullmatch(told)
+    for attribute in text.split(_BETWEEN) if text else ():
+        match = _ATTRIBUTE.fullmatch(attribute)
         if match is None:
-            raise Unknown(told)
+            raise Unknown(attribute)
         yield match["name"], int(match["id"])
 
 
 class Unknown(Exception):
-    """It cannot be told."""
+    """The origins cannot be determined."""
 
 
 class _Walk:
@@ -101,7 +101,7 @@ class _Walk:
         self._shared: dict[int, list[_Column]] = {}
 
     def columns(self, node: JavaObject) -> list[_Column]:
-        """The columns of a node, in order, each by its expression id and with its origins."""
+        """Return the columns of a node, in order: expression id and origins of each."""
         self._step()
         kind = str(node.nodeName())
         if kind == "SubqueryAlias":
@@ -153,14 +153,14 @@ class _Walk:
         self._step()
         read = [id_ for _, id_ in _attributes(expression.references())]
         if any(id_ not in known for id_ in read):
-            raise Unknown("a column of elsewhere")
+            raise Unknown("a column from another plan")
         return _NOTHING.union(*(known[id_] for id_ in read))
 
     def _known(self, node: JavaObject, children: list[JavaObject]) -> list[_Column]:
         known = {id_: o for child in children for id_, o in self.columns(child)}
         output = [id_ for _, id_ in _attributes(node.output())]
         if any(id_ not in known for id_ in output):
-            raise Unknown("a column of elsewhere")
+            raise Unknown("a column from another plan")
         return [(id_, known[id_]) for id_ in output]
 
     def _union(self, node: JavaObject) -> list[_Column]:

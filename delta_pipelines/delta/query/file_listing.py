@@ -11,17 +11,17 @@ _READ_AT = re.compile(r"\baccess_time=\d+;?")
 
 
 def listing(jvm: Jvm, index: JavaObject) -> str | None:
-    """Hash what an analysed query found in the folders it reads; starts no Spark job.
+    """Hash the files that an analysed query found in its folders; starts no Spark job.
 
-    Local files are looked at again, because Hadoop starts a shell for the owner of each. A file
-    that changes after the query was analysed counts as changed in the next run.
+    Local files are read again here, because Hadoop starts a shell for the owner of each file. A
+    file that changes after the query was analysed counts as changed in the next run.
 
     Args:
-        jvm: The session.
+        jvm: The session's JVM.
         index: Spark's `FileIndex` of the query.
 
     Returns:
-        16 hexadecimal digits; None when the index has no listing, or a file is gone.
+        16 hexadecimal digits; None if the index has no listing, or a file no longer exists.
     """
     if not is_a(index, "PartitioningAwareFileIndex"):
         return None

@@ -1,4 +1,4 @@
-"""Rows computed once and kept for a while, so that two readings of them agree."""
+"""Compute rows once and store them for a while, so that reading them twice gives the same rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +11,12 @@ from delta_pipelines.delta.jvm.sessions import setting
 
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 _WIDE = 100
-"""Columns from which on Spark's inference of constraints takes longer than it can spare."""
+"""Above this number of columns, inferring constraints costs more time than it saves."""
 
 
 @contextmanager
 def checkpointed(rows: DataFrame) -> Iterator[DataFrame]:
-    """Compute rows once, in memory and on local disks, and free them when the block ends.
+    """Compute rows once, in memory and on local disks; free them when the block ends.
 
     Args:
         rows: Any query; it runs now.
@@ -30,31 +30,31 @@ def checkpointed(rows: DataFrame) -> Iterator[DataFrame]:
 
 
 def local_checkpoint(rows: DataFrame, level: StorageLevel, *, eager: bool) -> DataFrame:
-    """Make a local checkpoint that has none of its query's constraints (`a = 1`, `a <=> b`).
+    """Make a local checkpoint without the constraints of its query (`a = 1`, `a <=> b`).
 
-    Spark infers constraints between all columns that have one value. Of 2,000 columns, 200 of them
-    NULL, planning a single filter over the checkpoint took minutes.
+    Spark infers constraints between all columns with the same value. With 2,000 columns, 200 of
+    them NULL, planning one filter over the checkpoint took minutes.
 
     Args:
         rows: Any query.
-        level: Where the checkpoint is kept.
+        level: Storage level of the checkpoint.
         eager: Compute the rows now.
     """
     if is_classic(rows.sparkSession):
-        # Plan the query itself with the setting that it has.
+        # Plan the query itself with its own setting.
         rows._jdf.queryExecution().executedPlan()
     with setting(rows.sparkSession, _CONSTRAINTS, "false"):
         return rows.localCheckpoint(eager=eager, storageLevel=level)
 
 
 def plan_without_constraints(spark: SparkSession, columns: int) -> None:
-    """Turn Spark's inference of constraints off in a session that works on wide rows.
+    """Turn off Spark's inference of constraints in a session for wide rows.
 
-    Its time grows with the square of the columns at least; see `local_checkpoint`.
+    Its time grows at least with the square of the columns; see `local_checkpoint`.
 
     Args:
-        spark: A session of the engine's own.
-        columns: How many columns the rows have; of few nothing is changed.
+        spark: An isolated session of the engine.
+        columns: Number of columns; nothing changes if there are few.
     """
     if columns > _WIDE:
         spark.conf.set(_CONSTRAINTS, "false")

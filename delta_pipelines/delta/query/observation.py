@@ -1,4 +1,4 @@
-"""Counts taken of rows while something else computes them."""
+"""Count rows while another query computes them."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class Observed:
-    """Rows with an observation (`CollectMetrics` in Spark's plan) that never waits for ever.
+    """Rows with an observation (`CollectMetrics` in Spark's plan) that never blocks forever.
 
-    PySpark's own `Observation.get` waits until a query with the rows has ended: for ever when none
-    is to come, and it fails when a command has claimed the observation without any counts (a
-    `saveAsTable` does). Here the rows are computed once more then.
+    PySpark's `Observation.get` waits until a query with the rows has ended: forever if there is
+    none. It fails if a command completed the observation without counts (`saveAsTable` does). In
+    both cases this class computes the rows once more.
 
     Args:
         rows: Any query of a classic session.
@@ -30,13 +30,13 @@ class Observed:
         self.rows = rows.observe(self._observation, *self._counts)
 
     def values(self) -> tuple[int, ...]:
-        """The counts in their order: of the first query that computed `rows`, else of one now."""
-        told = self._told()
-        if told is None:
-            told = self._unobserved.select(*self._counts).collect()[0]
-        return tuple(int(value) for value in told)
+        """Return the counts of the first query that computed `rows`, or compute them now."""
+        counts = self._observed()
+        if counts is None:
+            counts = self._unobserved.select(*self._counts).collect()[0]
+        return tuple(int(value) for value in counts)
 
-    def _told(self) -> tuple[int, ...] | None:
+    def _observed(self) -> tuple[int, ...] | None:
         if not is_classic(self._unobserved.sparkSession):
             return None
         future: JavaObject = self._observation._jo.future()  # type: ignore[union-attr]

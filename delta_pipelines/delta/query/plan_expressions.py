@@ -1,4 +1,4 @@
-"""The expressions of a plan: its literals, typed and quoted, and which code it calls."""
+"""The expressions of a plan: literals with their types, and the code that they call."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -19,10 +19,10 @@ _TEXT = "java.lang.String"
 
 
 class PlanExpressions:
-    """All expressions of one plan, those of its subqueries not among them.
+    """All expressions of one plan, without those of its subqueries.
 
     Args:
-        session: A session of the caller's own, the active one.
+        session: An isolated session; the active one.
         plan: An analysed plan.
     """
 
@@ -42,7 +42,7 @@ class PlanExpressions:
         return frozenset(name.rpartition(".")[2] for name in str(names.mkString(" ")).split())
 
     def literals(self) -> str:
-        """Every literal in the order of the plan, and the type of each: `'a, b', 1L`."""
+        """Return every literal in the order of the plan, with its type: `'a, b', 1L`."""
         literals = self._of("expressions.Literal")
         type_of = method_of(self._view, _EXPRESSION, "dataType", _TYPE)
         types = literals.map(type_of).map(method_of(self._view, _TYPE, "sql", _TEXT))
@@ -52,13 +52,13 @@ class PlanExpressions:
         return f"{quoted}\n{listed}{''.join(self._pivoted())}"
 
     def _pivoted(self) -> Iterator[str]:
-        """Where NULL is among the values of a pivot: it stands in no literal, and reads `null`."""
+        """Position of NULL among a pivot's values: it is not a literal, and prints as `null`."""
         if "PivotFirst" in self.kinds:
             for pivot in items(self._of("expressions.aggregate.PivotFirst")):
                 yield f"\nNULL at {pivot.pivotColumnValues().indexOf(None)}"
 
     def python_functions(self) -> list[JavaObject]:
-        """The functions that Spark runs in Python."""
+        """Return the functions that Spark runs in Python."""
         return items(self._of("expressions.PythonFuncExpression"))
 
     def _of(self, kind: str) -> JavaObject:
@@ -66,12 +66,12 @@ class PlanExpressions:
 
 
 def exact(session: SparkSession, types: str, written: Callable[[], object]) -> str:
-    """Values written as SQL; moments in UTC, because elsewhere two of them may have one text.
+    """Write values as SQL, with timestamps in UTC: elsewhere two of them may have one text.
 
     Args:
-        session: The active session, of the caller's own.
-        types: Of the values.
-        written: Asks Spark for the text.
+        session: The active session; an isolated one.
+        types: Types of the values.
+        written: Function that asks Spark for the text.
     """
     if "timestamp" not in types.lower():
         return str(written())
@@ -86,7 +86,7 @@ def shipped(function: JavaObject) -> str | None:
         function: One of `PlanExpressions.python_functions`.
 
     Returns:
-        None when part of it travels by itself: a broadcast variable, or a function of over 1 MiB.
+        None if a part is sent separately: a broadcast variable, or a function above 1 MiB.
     """
     sent = function.func()
     if not sent.broadcastVars().isEmpty():

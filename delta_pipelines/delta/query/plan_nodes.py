@@ -1,4 +1,4 @@
-"""Spark's logical plans, looked at node by node."""
+"""Read Spark's logical plans node by node."""
 
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
@@ -10,11 +10,7 @@ from delta_pipelines.delta.jvm.bridge import JavaObject, Packages, class_name, i
 
 
 class Query:
-    """What Spark knows of a query when it has analysed it; each thing is asked for once.
-
-    Args:
-        frame: A classic DataFrame.
-    """
+    """Facts about an analysed query of a classic session; each is asked for once."""
 
     def __init__(self, frame: DataFrame) -> None:
         self.execution: JavaObject = frame._jdf.queryExecution()
@@ -27,7 +23,7 @@ class Query:
 
     @cached_property
     def has_subqueries(self) -> bool:
-        """True when there may be plans within the expressions of a plan."""
+        """True if expressions of the plan may contain plans."""
         return bool(self.plan.containsPattern(tree_pattern(self._patterns, "PLAN_EXPRESSION")))
 
 
@@ -35,11 +31,7 @@ _queries: WeakKeyDictionary[DataFrame, Query] = WeakKeyDictionary()
 
 
 def query_of(frame: DataFrame) -> Query:
-    """The query of a frame; the same one as long as the frame lives.
-
-    Args:
-        frame: A classic DataFrame; nothing is run.
-    """
+    """Return the query of a classic frame; the same object as long as the frame exists."""
     known = _queries.get(frame)
     if known is None:
         known = _queries[frame] = Query(frame)
@@ -48,27 +40,27 @@ def query_of(frame: DataFrame) -> Query:
 
 @lru_cache(maxsize=64)
 def tree_pattern(view: JavaObject, name: str) -> JavaObject:
-    """Spark's mark of what is somewhere below a node of a plan.
+    """Return Spark's `TreePattern`, which says what a plan has below one of its nodes.
 
     Args:
         view: py4j's view of a JVM (`SparkContext._jvm`).
-        name: Of `TreePattern`.
+        name: Name of the `TreePattern`.
     """
     kinds = Packages(view).type("org.apache.spark.sql.catalyst.trees.TreePattern")
     return getattr(kinds, name)()
 
 
 def nodes(plan: JavaObject) -> Iterator[JavaObject]:
-    """A plan and every plan below it, from the top; those of subqueries are not among them."""
+    """Iterate over a plan and all plans below it, from the top, without subqueries."""
     yield plan
     for child in items(plan.children()):
         yield from nodes(child)
 
 
 def chain_of(plan: JavaObject) -> tuple[list[JavaObject], JavaObject]:
-    """The plans above the leaf of a query that reads one thing alone, from the top, and the leaf.
+    """Return the nodes above a query's leaf, from the top, and the leaf.
 
-    Of one that reads several the leaf is where they meet.
+    If the query reads several things, the "leaf" is the node that joins them.
     """
     above = []
     while len(children := items(plan.children())) == 1:
@@ -78,7 +70,7 @@ def chain_of(plan: JavaObject) -> tuple[list[JavaObject], JavaObject]:
 
 
 def files_relation(leaf: JavaObject) -> JavaObject | None:
-    """Spark's relation of the files that a plan's leaf reads; None for leaves of another kind."""
+    """Return Spark's relation of the files that a leaf reads; None for other leaves."""
     if class_name(leaf) != "LogicalRelation":
         return None
     relation = leaf.relation()
@@ -86,11 +78,11 @@ def files_relation(leaf: JavaObject) -> JavaObject | None:
 
 
 def delta_index(leaf: JavaObject) -> JavaObject | None:
-    """Delta's index of the files of the table that a plan's leaf reads.
+    """Return Delta's index of the files of the table that a leaf reads.
 
     Returns:
-        A `TahoeFileIndex`, of which there are several kinds; None for leaves that read no Delta
-        table, or read its change data feed.
+        A `TahoeFileIndex`, of which there are several kinds; None for a leaf that does not read a
+        Delta table, or reads its change data feed.
     """
     relation = files_relation(leaf)
     index = None if relation is None else relation.location()

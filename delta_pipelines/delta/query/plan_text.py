@@ -1,7 +1,7 @@
-"""The text of a plan, as Spark gives it: numbers that differ from run to run, and parts left out.
+"""Normalise the text of a plan: replace numbers that differ between runs.
 
-Two runs of an unchanged query over unchanged inputs give the same text, in the same JVM or another.
-Pure.
+Two runs of an unchanged query over unchanged inputs give the same text, in the same JVM or another
+one. Pure.
 """
 
 import re
@@ -18,12 +18,12 @@ _CUT = re.compile(r"\.\.\. \d+ more (?:fields|characters)|Truncated plan of ")
 
 
 def is_cut(text: str) -> bool:
-    """True when Spark left out a part, because of its limits for fields or characters.
+    """Say whether Spark truncated a text, because of its limits for fields or characters.
 
-    A text of the user's that says so too is taken for cut.
+    A user's text that looks like such a cut counts as cut.
 
     Args:
-        text: Of a plan or a type.
+        text: Text of a plan or a type.
 
     Example:
         >>> is_cut("Project [array(1, 2, ... 35 more fields) AS a#1]")
@@ -33,11 +33,11 @@ def is_cut(text: str) -> bool:
 
 
 def normalised(text: str) -> str:
-    """A plan's text with the numbers of its parts counted from 0, in the order they appear.
+    """Renumber the parts of a plan's text from 0, in order of appearance.
 
     Args:
-        text: `treeString` of the plan. What it says of literals is not changed in a way that
-            matters: they are hashed by themselves.
+        text: `treeString` of the plan. It may change literals in the text, which is harmless
+            because literals are hashed separately.
 
     Example:
         >>> normalised("Project [a#1000000000031, concat(b#1000000000030, #7)]")

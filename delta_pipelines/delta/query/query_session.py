@@ -1,4 +1,4 @@
-"""The session that a query is analysed in: it knows which DataFrames were made of plain rows."""
+"""A session for analysing a query, which records the plain rows behind its DataFrames."""
 
 import logging
 from typing import Any
@@ -14,20 +14,20 @@ log = logging.getLogger(__name__)
 
 
 def query_session(spark: SparkSession) -> SparkSession:
-    """An isolated session that notes the rows its `createDataFrame` is given.
+    """Create an isolated session that hashes the rows passed to its `createDataFrame`.
 
     Args:
-        spark: The session to copy; a Connect session is returned as it is.
+        spark: The session to copy; a Connect session is returned unchanged.
     """
     return isolated_session(spark, QuerySession)
 
 
 def noted_rows(session: SparkSession, leaf: JavaObject) -> str | None:
-    """The hash of the rows behind a leaf of a plan; None when nobody noted them.
+    """Return the hash of the rows behind a leaf of a plan; None if it was not recorded.
 
     Args:
-        session: That the query was analysed in.
-        leaf: Rows whose origin Spark does not tell.
+        session: The session in which the query was analysed.
+        leaf: A leaf of a plan.
     """
     if not isinstance(session, QuerySession) or class_name(leaf) != "LogicalRDD":
         return None
@@ -35,9 +35,9 @@ def noted_rows(session: SparkSession, leaf: JavaObject) -> str | None:
 
 
 class QuerySession(SparkSession):
-    """A session that notes small lists of plain rows, from which DataFrames were made.
+    """A session that records hashes of small lists of plain rows behind DataFrames.
 
-    A plan says of such rows only that they are an RDD's. The notes live as long as the session.
+    A plan shows such rows only as an RDD. The hashes live as long as the session.
     """
 
     def __init__(self, context: SparkContext, session: JavaObject) -> None:
@@ -47,13 +47,13 @@ class QuerySession(SparkSession):
     def createDataFrame(  # type: ignore[override] # noqa: N802 - PySpark's name
         self, data: Any, schema: Any = None, *more: Any, **options: Any
     ) -> DataFrame:
-        """As PySpark's."""
+        """Create a DataFrame as PySpark does, and record a hash of its rows."""
         frame: DataFrame = super().createDataFrame(data, schema, *more, **options)
         try:
             self._note(frame, row_digest(data, schema))
         except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
-            # What a user made must not fail because nobody can tell of what.
-            log.warning("cannot tell the rows of a DataFrame")
+            # The user's DataFrame must not fail because its rows cannot be hashed.
+            log.warning("cannot hash the rows of a DataFrame")
             log_trace(log, self, error)
         return frame
 

@@ -1,4 +1,4 @@
-"""What a query reads, from its analysed plan."""
+"""List what a query reads, from its analysed plan."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from delta_pipelines.delta.jvm.bridge import (
 from delta_pipelines.delta.query.plan_nodes import delta_index, files_relation, query_of
 
 DECLARED_PREFIX = "__dp_input_"
-"""An alias that begins so marks a declared input; nothing below it is looked at."""
+"""Prefix of the alias of a declared input; nodes below it are not read."""
 
 RelationKind = Literal["declared", "delta", "files", "view", "table", "local", "opaque"]
 
@@ -40,16 +40,15 @@ class Relation:
 
     Args:
         kind: `declared` input; `delta` table; `files` of another format; `view` (what it reads
-            follows it in the list); `table` of another kind (JDBC, Hive, a v2 source); `local`
-            rows; or `opaque`: rows whose origin the plan does not tell (an RDD, a checkpoint,
-            rows from Python).
-        name: The input's name, the table's or view's qualified name, or the source's format.
-        location: The Delta table's folder, or the files' root paths joined by a comma.
-        version: The Delta version that is read now, None for a stream.
-        table_id: Delta's id of the table, None for a stream.
+            follows in the list); `table` of another kind (JDBC, Hive, a v2 source); `local` rows;
+            or `opaque`: rows of unknown origin (an RDD, a checkpoint, rows from Python).
+        name: Name of the input; qualified name of the table or view; or format of the source.
+        location: Folder of the Delta table, or root paths of the files, joined by commas.
+        version: Delta version that is read now; None for a stream.
+        table_id: Delta's id of the table; None for a stream.
         is_streaming: True for a stream.
-        stored_names: Of a Delta table with column mapping, the names that its files give to its
-            columns: after a column was renamed or dropped one name may stand for other rows.
+        stored_names: Column names in the files of a Delta table with column mapping. After a rename
+            or drop, the same logical name may mean other rows.
     """
 
     kind: RelationKind
@@ -78,10 +77,10 @@ def relations(frame: DataFrame) -> list[Relation]:
 
 
 def read_by(frame: DataFrame) -> dict[Relation, JavaObject]:
-    """As `relations`, each with the node of the plan that it was found in."""
+    """Return the `relations` of a query, each with its node of the plan."""
     query = query_of(frame)
     found: dict[Relation, JavaObject] = {}
-    # Asked once, and not at each node, whose subqueries are then two calls of the JVM.
+    # Asked once here; asking for subqueries at each node takes two calls to the JVM.
     for relation, node in _walk(query.plan, has_subqueries=query.has_subqueries):
         found.setdefault(relation, node)
     return found
@@ -110,7 +109,7 @@ def _walk(plan: JavaObject, *, has_subqueries: bool) -> Iterator[tuple[Relation,
 
 
 def leaf_relation(plan: JavaObject, kind: str) -> Relation | None:
-    """What one leaf of a plan reads; None for a reference to another part of the plan.
+    """Return what a leaf of a plan reads; None if it refers to another part of the plan.
 
     Args:
         plan: The leaf.
@@ -186,16 +185,16 @@ def _stream(plan: JavaObject) -> Relation:
 
 
 def qualified(source: JavaObject, path: str) -> str:
-    """A path as logs have it, so that a table or a folder is known again however it was named.
+    """Qualify a path as logs do, so that a folder is recognized however it was written.
 
     Args:
         source: Spark's `DataSource` that reads it.
-        path: As it was given.
+        path: The path in the query.
     """
     session = source.sparkSession()
-    place = Packages(SparkContext._jvm).org.apache.hadoop.fs.Path(path)
-    system = place.getFileSystem(session.sessionState().newHadoopConf())
-    return str(system.makeQualified(place).toString())
+    hadoop_path = Packages(SparkContext._jvm).org.apache.hadoop.fs.Path(path)
+    system = hadoop_path.getFileSystem(session.sessionState().newHadoopConf())
+    return str(system.makeQualified(hadoop_path).toString())
 
 
 def _v2_relation(plan: JavaObject) -> Relation:

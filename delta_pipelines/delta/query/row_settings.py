@@ -1,7 +1,7 @@
-"""The settings of a session that decide which rows a query gives, and the engine that gives them.
+"""Session settings that can change the rows of a query, and the versions of the engine.
 
-Which ones do is said in `setting_rules.py`. All of a dataset's own `spark_conf` counts, as part of
-its definition.
+`row_setting_rules.py` says which settings these are. A dataset's own `spark_conf` counts as a
+whole, as part of its definition.
 """
 
 from weakref import WeakKeyDictionary
@@ -15,13 +15,10 @@ from delta_pipelines.delta.row_setting_rules import TIME_ZONE, counts
 
 
 def row_settings(spark: SparkSession) -> dict[str, str]:
-    """The settings of a session that can change rows, as far as they were set.
-
-    Args:
-        spark: A classic session.
+    """Return the settings of a classic session that are set and can change rows.
 
     Returns:
-        Value by full name; always the time zone, which is the machine's when nobody set it.
+        Value by full name; always with the time zone (the machine's by default).
     """
     conf = Jvm(spark).session.sessionState().conf()
     found = {name: value for name, value in settings_in(conf).items() if counts(name)}
@@ -29,11 +26,7 @@ def row_settings(spark: SparkSession) -> dict[str, str]:
 
 
 def registered_settings(spark: SparkSession) -> list[str]:
-    """Full names of all settings that this Spark and its extensions know, internal ones included.
-
-    Args:
-        spark: A classic session.
-    """
+    """Return the names of all settings of this Spark and its extensions, also internal ones."""
     registered = Jvm(spark).object("org.apache.spark.sql.internal.SQLConf").getConfigEntries()
     return sorted(str(entry.key()) for entry in registered.toArray())
 
@@ -42,11 +35,7 @@ _engines: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
 
 
 def engine(spark: SparkSession) -> str:
-    """The versions of Spark and Delta, as text; asked for once for each Spark context.
-
-    Args:
-        spark: A classic session.
-    """
+    """Return the versions of Spark and Delta, as text; cached for each Spark context."""
     if spark.sparkContext not in _engines:
         delta = Jvm(spark).object("io.delta.package").VERSION()
         _engines[spark.sparkContext] = f"Spark {spark.version}, Delta {delta}"

@@ -1,1 +1,1 @@
-"""Folders and lease files."""
+"""Files under a storage root."""

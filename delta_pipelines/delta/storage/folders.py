@@ -10,7 +10,7 @@ from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, is_classic
 
 _LOCAL = re.compile(r"^file:/+")
 MOST_BYTES = 16_000_000
-"""Of one small file: a stream's offsets take kilobytes."""
+"""Limit for one small file; the offsets of a stream take kilobytes."""
 _CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager"
 
 
@@ -19,9 +19,9 @@ class Folder:
     """A folder.
 
     Args:
-        name: Its last part.
-        path: Where it is.
-        modified_ms: When something was last added to or taken from it, milliseconds since 1970.
+        name: Last part of its path.
+        path: Its path.
+        modified_ms: Modification time, in milliseconds since 1970.
     """
 
     name: str
@@ -30,16 +30,11 @@ class Folder:
 
 
 def folders_in(spark: SparkSession, path: str) -> list[Folder]:
-    """List a folder's folders; none when it does not exist or the session is a Connect one.
-
-    Args:
-        spark: The session, whose file system settings apply.
-        path: The folder.
-    """
+    """List the folders in a folder; empty if it does not exist, or over Spark Connect."""
     if not is_classic(spark):
         return []
-    place, files = _opened(spark, path)
-    if not files.exists(place):
+    hadoop_path, files = _opened(spark, path)
+    if not files.exists(hadoop_path):
         return []
     return [
         Folder(
@@ -47,7 +42,7 @@ def folders_in(spark: SparkSession, path: str) -> list[Folder]:
             str(status.getPath().toString()),
             int(status.getModificationTime()),
         )
-        for status in files.listStatus(place)
+        for status in files.listStatus(hadoop_path)
         if status.isDirectory()
     ]
 
@@ -62,57 +57,46 @@ def names_in(spark: SparkSession, path: str) -> list[str]:
         spark: A classic session, whose file system settings apply.
         path: The folder.
     """
-    place, files = _opened(spark, path)
-    if not files.exists(place):
+    hadoop_path, files = _opened(spark, path)
+    if not files.exists(hadoop_path):
         return []
     jvm = Jvm(spark)
-    paths = jvm.static("org.apache.hadoop.fs.FileUtil", "stat2Paths")(files.listStatus(place))
-    return [one.rsplit("/", 1)[-1] for one in jvm.texts(paths)]
+    paths = jvm.static("org.apache.hadoop.fs.FileUtil", "stat2Paths")(files.listStatus(hadoop_path))
+    return [name.rsplit("/", 1)[-1] for name in jvm.texts(paths)]
 
 
 def read_text(spark: SparkSession, path: str) -> str:
-    """A small file's text.
+    """Read a small file.
 
     Args:
-        spark: A classic session, whose file system settings apply.
+        spark: A classic session, with its file system settings.
         path: The file, of at most `MOST_BYTES`.
 
     Raises:
-        ValueError: It is larger.
+        ValueError: The file is larger.
     """
-    place, files = _opened(spark, path)
-    size = int(files.getFileStatus(place).getLen())
+    hadoop_path, files = _opened(spark, path)
+    size = int(files.getFileStatus(hadoop_path).getLen())
     if size > MOST_BYTES:
-        raise ValueError(f"{path} has {size:,} bytes, and the most is {MOST_BYTES:,}.")
-    return _text(files.open(place))
+        raise ValueError(f"{path} has {size:,} bytes, but at most {MOST_BYTES:,} are read.")
+    return _text(files.open(hadoop_path))
 
 
 def read_text_if_there(spark: SparkSession, path: str) -> str | None:
-    """A small file's text; None when there is no such file.
-
-    Args:
-        spark: A classic session, whose file system settings apply.
-        path: The file.
-    """
-    place, files = _opened(spark, path)
-    # Asked first: PySpark takes 20 ms to translate the error that says there is none.
-    return _text(files.open(place)) if files.exists(place) else None
+    """Read a small file; None if it does not exist."""
+    hadoop_path, files = _opened(spark, path)
+    # Existence is asked first: PySpark takes 20 ms to translate the error for a missing file.
+    return _text(files.open(hadoop_path)) if files.exists(hadoop_path) else None
 
 
 def replace_text(spark: SparkSession, path: str, text: str) -> None:
-    """Write a small file in a checkpoint, or replace it, as Spark writes its own files there.
-
-    Args:
-        spark: A classic session, whose file system settings apply.
-        path: The file.
-        text: What is to be in it.
-    """
+    """Write or replace a small file in a checkpoint, atomically, as Spark writes its own files."""
     jvm = Jvm(spark)
-    place = jvm.root.org.apache.hadoop.fs.Path(path)
+    hadoop_path = jvm.root.org.apache.hadoop.fs.Path(path)
     settings = jvm.session.sessionState().newHadoopConf()
-    # A process that is killed in the middle leaves the file as it was.
-    manager = jvm.static(_CHECKPOINT_FILES, "create")(place, settings)
-    stream = manager.createAtomic(place, True)
+    # If the process is killed, the old file stays.
+    manager = jvm.static(_CHECKPOINT_FILES, "create")(hadoop_path, settings)
+    stream = manager.createAtomic(hadoop_path, True)
     stream.write(text.encode())
     stream.close()
 
@@ -120,17 +104,10 @@ def replace_text(spark: SparkSession, path: str, text: str) -> None:
 def read_texts(
     spark: SparkSession, folder: str, names: Iterable[str], most_bytes: int
 ) -> list[str] | None:
-    """The texts of a folder's small files; None when they are larger than that together.
-
-    Args:
-        spark: A classic session, whose file system settings apply.
-        folder: Where they are.
-        names: Of the files.
-        most_bytes: Of all together.
-    """
-    place, files = _opened(spark, folder)
+    """Read small files of a folder; None if they are larger than `most_bytes` together."""
+    hadoop_path, files = _opened(spark, folder)
     path_class = Jvm(spark).root.org.apache.hadoop.fs.Path
-    paths = [path_class(place, name) for name in names]
+    paths = [path_class(hadoop_path, name) for name in names]
     if sum(int(files.getFileStatus(path).getLen()) for path in paths) > most_bytes:
         return None
     return [_text(files.open(path)) for path in paths]
@@ -144,40 +121,36 @@ def _text(stream: JavaObject) -> str:
 
 
 def delete_below(spark: SparkSession, path: str, root: str) -> None:
-    """Delete a folder and what is in it; nothing happens when it is gone already.
+    """Delete a folder with its contents; does nothing if it does not exist.
 
-    The only deletion of folders, so it does not trust its callers with the path.
+    This is the only code that deletes folders, so it does not trust the path from its callers.
 
     Args:
         spark: A session; nothing happens over Spark Connect.
         path: The folder.
-        root: The folder that it has to be in, at any depth.
+        root: The folder that must contain it, at any depth.
 
     Raises:
-        ValueError: It is not in there.
+        ValueError: `path` is not in `root`.
     """
     if not is_below(path, root):
         raise ValueError(f"{path!r} is not a folder in {root!r}; nothing was deleted.")
     if is_classic(spark):
-        place, files = _opened(spark, path)
-        files.delete(place, True)
+        hadoop_path, files = _opened(spark, path)
+        files.delete(hadoop_path, True)
 
 
 def is_below(path: str, root: str) -> bool:
-    """True when a path is in a folder, and not that folder. Pure.
+    """Say whether a path is in a folder (and is not the folder itself). Pure.
 
-    Neither is looked up, so that a path with `..`, `.` or an empty part is not in any folder. A
+    Paths are compared as text, so a path with `..`, `.` or an empty part is never in a folder. A
     local path may have the scheme `file`, as Hadoop lists it.
-
-    Args:
-        path: A path or address.
-        root: A path or address.
 
     Example:
         >>> is_below("file:/w/_c/t/1", "/w/_c"), is_below("/w/_c/../t", "/w/_c")
         (True, False)
     """
-    path, root = (_LOCAL.sub("/", one.rstrip("/")) for one in (path, root))
+    path, root = (_LOCAL.sub("/", text.rstrip("/")) for text in (path, root))
     inside = path.removeprefix(f"{root}/")
     parts = inside.split("/")
     return bool(root) and inside != path and not {"", ".", ".."} & set(parts)
@@ -185,6 +158,6 @@ def is_below(path: str, root: str) -> bool:
 
 def _opened(spark: SparkSession, path: str) -> tuple[JavaObject, JavaObject]:
     jvm = Jvm(spark)
-    place = jvm.root.org.apache.hadoop.fs.Path(path)
+    hadoop_path = jvm.root.org.apache.hadoop.fs.Path(path)
     settings = jvm.session.sessionState().newHadoopConf()
-    return place, place.getFileSystem(settings)
+    return hadoop_path, hadoop_path.getFileSystem(settings)

@@ -1,4 +1,4 @@
-"""Where the lease of a table is: beside the table, local or through Hadoop's file systems."""
+"""Location of a table's lease: beside the table, local or through Hadoop's file systems."""
 
 import logging
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.catalog.entries import table_place
+from delta_pipelines.delta.catalog.entries import table_location
 from delta_pipelines.delta.jvm.bridge import JavaObject, Packages, is_classic
 from delta_pipelines.delta.storage.lease_files import (
     MOST_BYTES,
@@ -21,28 +21,29 @@ from delta_pipelines.model.identifiers import Identifier
 logger = logging.getLogger(__name__)
 
 FOLDER = "_delta_pipelines/leases"
-"""In the folder that the table's folder is in; Spark takes no folder with a `_` for data."""
+"""In the parent of the table's folder; Spark ignores folders whose name begins with `_`."""
 OWN_FOLDER = "_delta_pipelines_lease"
-"""In the table's folder; VACUUM leaves a folder with a `_` alone."""
+"""In the table's folder; VACUUM ignores folders whose name begins with `_`."""
 
 
 def lease_files(spark: SparkSession, identifier: Identifier) -> LeaseFiles | None:
-    """Find one table's lease files; nothing is made.
+    """Find the lease files of one table; creates nothing.
 
-    Their place follows from the table's own, so that all sessions that write it find them,
-    whichever catalog or warehouse they have. They are beside the table, since a table cannot be
-    created in a folder with files; or in it, where it exists and nobody may write beside it.
+    Their location depends only on the table's location, so that all sessions that write the table
+    find them, with any catalog or warehouse. They are beside the table, because a table cannot be
+    created in a folder with files. If the table exists and its parent folder is not writable, they
+    are in the table's folder.
 
     Args:
         spark: A session.
         identifier: The table or view.
 
     Returns:
-        None over Spark Connect, from where no file is in reach.
+        None over Spark Connect, where files are not reachable.
     """
     if not is_classic(spark):
         return None
-    path = _path(spark, _place(spark, identifier))
+    path = _path(spark, _table_location(spark, identifier))
     uri = path.toUri()
     if (uri.getScheme() or "file") == "file":
         return LocalLeaseFiles(_local_folder(Path(os.path.realpath(uri.getPath()))))
@@ -53,10 +54,10 @@ def lease_files(spark: SparkSession, identifier: Identifier) -> LeaseFiles | Non
     return HadoopLeaseFiles(spark, folder)
 
 
-def _place(spark: SparkSession, identifier: Identifier) -> str:
+def _table_location(spark: SparkSession, identifier: Identifier) -> str:
     if identifier.in_session_catalog:
-        return table_place(spark, identifier)
-    # Another catalog does not say where a table is to be.
+        return table_location(spark, identifier)
+    # Another catalog does not report the location of a new table.
     name = f"{identifier.catalog}.{identifier.schema}.{identifier.name}".lower()
     return f"{spark.conf.get('spark.sql.warehouse.dir')}/{name}"
 
@@ -70,7 +71,7 @@ def _local_folder(table: Path) -> Path:
 
 
 def _may_write(spark: SparkSession, folder: JavaObject) -> bool:
-    """False where the file system says that this user cannot; stores that do not say it can."""
+    """False if the file system denies this user; True for stores that do not check."""
     files = folder.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
     action = Packages(spark._jvm).org.apache.hadoop.fs.permission.FsAction.WRITE
     try:
@@ -82,15 +83,15 @@ def _may_write(spark: SparkSession, folder: JavaObject) -> bool:
 
 
 class HadoopLeaseFiles:
-    """Numbered files in a folder that Hadoop's file systems reach.
+    """Numbered files in a folder, through Hadoop's file systems.
 
-    HDFS, ABFS, GCS and S3A with conditional writes (`fs.s3a.create.conditional.enabled`) refuse to
-    create a file twice; where a store cannot, only Delta's own log store is left to keep two runs
-    from overwriting each other.
+    HDFS, ABFS, GCS and S3A with conditional writes (`fs.s3a.create.conditional.enabled`) do not
+    create a file twice. With other stores, only Delta's own log store prevents two runs from
+    overwriting each other.
 
     Args:
         spark: A classic session.
-        path: Hadoop's path of one table's folder.
+        path: Hadoop path of one table's folder.
     """
 
     def __init__(self, spark: SparkSession, path: JavaObject) -> None:
@@ -99,12 +100,12 @@ class HadoopLeaseFiles:
         self._files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The folder's address."""
         return str(self._folder.toString())
 
     def numbers(self) -> list[int]:
-        """The numbers that exist, in no order."""
+        """Return the existing numbers, in any order."""
         try:
             listed = self._files.listStatus(self._folder)
         except Py4JJavaError as error:
@@ -114,7 +115,7 @@ class HadoopLeaseFiles:
         return numbers_of([status.getPath().getName() for status in listed])
 
     def read(self, number: int) -> str | None:
-        """A file's text, None when it is gone."""
+        """Read a file; None if it does not exist."""
         try:
             stream = self._files.open(self._path(number))
         except Py4JJavaError as error:
@@ -127,7 +128,7 @@ class HadoopLeaseFiles:
             stream.close()
 
     def create(self, number: int, text: str) -> bool:
-        """Make a file with its text; False when it exists already."""
+        """Create a file with its text; False if it exists already."""
         try:
             self._write(number, text, overwrite=False)
         except Py4JJavaError:
@@ -137,18 +138,19 @@ class HadoopLeaseFiles:
         return True
 
     def rewrite(self, number: int, text: str) -> None:
-        """Give a file another text; a reader may see it empty for a moment."""
+        """Replace the text of a file; a reader may see an empty file for a moment."""
         self._write(number, text, overwrite=True)
 
     def remove(self, number: int) -> None:
-        """Remove a file; one that is gone, or that the storage keeps, is no problem.
+        """Remove a file; not an error if it is gone or cannot be removed.
 
-        It is rubbish by now, and the caller holds the lease: it must not fail between the two.
+        The file is obsolete, and the caller has the lease: an error here would leave the lease
+        taken.
         """
         try:
             self._files.delete(self._path(number), False)
         except Py4JJavaError as error:
-            logger.debug("lease file %s stays: %s", self._path(number), error)
+            logger.debug("Lease file %s was not removed: %s", self._path(number), error)
 
     def _write(self, number: int, text: str, *, overwrite: bool) -> None:
         stream = self._files.create(self._path(number), overwrite)

@@ -1,4 +1,4 @@
-"""Where leases are kept: one folder per table with numbered files, of which the highest counts."""
+"""Storage of leases: one folder per table, with numbered files; the highest number is valid."""
 
 import contextlib
 import os
@@ -10,56 +10,56 @@ from delta_pipelines.model.stored_values import file_number
 
 SUFFIX = ".json"
 MOST_BYTES = 100_000
-"""How much of a lease's file is read; what is longer is damaged."""
+"""Limit for reading a lease file; a longer file is damaged."""
 
 
 class LeaseFiles(Protocol):
-    """One table's numbered files; `LocalLeaseFiles` tells the details."""
+    """Numbered files of one table; `LocalLeaseFiles` documents the details."""
 
     @property
-    def place(self) -> str:
-        """The folder, for messages and to tell tables apart."""
+    def location(self) -> str:
+        """The folder, for messages and as the identity of the table."""
 
     def numbers(self) -> list[int]:
-        """The numbers that exist."""
+        """Return the existing numbers."""
 
     def read(self, number: int) -> str | None:
-        """A file's text, None when it is gone."""
+        """Read a file; None if it does not exist."""
 
     def create(self, number: int, text: str) -> bool:
-        """Make a file with its text; False when it exists already, whoever was faster."""
+        """Create a file with its text; False if it exists already."""
 
     def rewrite(self, number: int, text: str) -> None:
-        """Give a file of one's own another text."""
+        """Replace the text of a file of this process."""
 
     def remove(self, number: int) -> None:
-        """Remove a file; one that is gone is no problem."""
+        """Remove a file; not an error if it is gone."""
 
 
 class LocalLeaseFiles:
-    """Numbered files in a local folder, or one that is mounted.
+    """Numbered files in a local or mounted folder.
 
     Args:
-        folder: One table's folder; made when missing.
+        folder: One table's folder; created if missing.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The folder's path."""
         return str(self._folder)
 
     def numbers(self) -> list[int]:
-        """The numbers that exist, in no order."""
+        """Return the existing numbers, in any order."""
         try:
             return numbers_of([path.name for path in self._folder.iterdir()])
         except FileNotFoundError:
             return []
 
     def read(self, number: int) -> str | None:
-        """A file's text, None when it is gone."""
+        """Read a file; None if it does not exist."""
         try:
             with self._path(number).open("rb") as file:
                 return file.read(MOST_BYTES).decode("utf-8", errors="replace")
@@ -67,20 +67,20 @@ class LocalLeaseFiles:
             return None
 
     def create(self, number: int, text: str) -> bool:
-        """Make a file with its text, so that nobody ever sees it without; False when it exists."""
+        """Create a file that is never visible without its text; False if it exists already."""
         draft = self._draft(text)
         try:
             os.link(draft, self._path(number))
         except FileExistsError:
             return False
-        except OSError:  # a file system without links: it may be seen before it has its text
+        except OSError:  # a file system without links: the file may be visible before its text
             return self._created_empty(number, text)
         finally:
             draft.unlink(missing_ok=True)
         return True
 
     def rewrite(self, number: int, text: str) -> None:
-        """Replace a file's text at once."""
+        """Replace a file's text atomically."""
         draft = self._draft(text)
         try:
             draft.replace(self._path(number))
@@ -89,7 +89,7 @@ class LocalLeaseFiles:
             raise
 
     def remove(self, number: int) -> None:
-        """Remove a file; one that is gone, or that Windows still has open, is no problem."""
+        """Remove a file; not an error if it is gone or open on Windows."""
         with contextlib.suppress(OSError):
             self._path(number).unlink()
 
@@ -116,7 +116,7 @@ class LocalLeaseFiles:
 
 
 def numbers_of(names: list[str]) -> list[int]:
-    """The numbers among file names; drafts and strangers are passed over.
+    """Return the numbers in file names; drafts and other files are ignored.
 
     Example:
         >>> numbers_of(["7.json", ".draft", "notes.txt"])

@@ -1,1 +1,1 @@
-"""Delta tables and folders as streams."""
+"""Read Delta tables and folders as streams."""

@@ -1,7 +1,7 @@
-"""How far a stream's checkpoint is, read without starting the stream.
+"""Read the progress of a stream from its checkpoint, without starting the stream.
 
-Starting one costs Delta's source a few Spark jobs even when nothing is new, and a checkpoint that
-lost its files starts at batch 0 again, whose number the table knows already.
+Starting a stream costs Delta's source a few Spark jobs even if nothing is new. A checkpoint that
+lost its files starts again at batch 0, a number that the table already has.
 """
 
 from collections.abc import Mapping
@@ -21,19 +21,19 @@ from delta_pipelines.model.stored_values import (
 )
 
 _BEFORE_A_VERSION = (-1, -100)
-"""Delta's `BASE_INDEX` as its offsets of version 1 and 3 write it: nothing of that version yet."""
+"""Delta's `BASE_INDEX` in offsets of version 1 and 3: nothing of that version is read yet."""
 _HEADER_LINES = 2
-"""A file of offsets begins with its format's version and the batch's own metadata."""
+"""A file of offsets begins with the version of its format and the metadata of the batch."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a checkpoint has planned and done.
+    """Planned and committed micro-batches of a checkpoint.
 
     Args:
-        planned: Number of the last micro-batch whose offsets are written; None before the first.
-        committed: Number of the last one that ended.
-        offsets: Where that planned one ends, one JSON text for each streaming source.
+        planned: Number of the last micro-batch with offsets; None before the first.
+        committed: Number of the last micro-batch that ended.
+        offsets: End of the last planned micro-batch: one JSON text for each streaming source.
     """
 
     planned: int | None = None
@@ -41,29 +41,30 @@ class Progress:
     offsets: tuple[str, ...] = ()
 
     def is_behind(self, known: int | None) -> bool:
-        """True when a table has batches that this checkpoint knows nothing of.
+        """Say whether a table has batches that this checkpoint does not know.
 
-        Going on would give new rows a number that the table has, and they would be left out.
+        If the stream went on, new rows would get a batch number that the table already has, and
+        would be skipped.
 
         Args:
-            known: Number of the last batch that the table has of this checkpoint.
+            known: Number of the last batch of this checkpoint in the table.
         """
         return known is not None and (self.planned is None or self.planned < known)
 
     @property
     def files(self) -> dict[int, int]:
-        """Its file sources: number of the source -> the last batch in the source's own log."""
+        """Its file sources: number of the source -> last batch in the source's own log."""
         found = {n: _number(_offset(text), "logOffset") for n, text in enumerate(self.offsets)}
         return {number: batch for number, batch in found.items() if batch is not None}
 
     def next_version(self, table_id: str) -> int | None:
-        """The first version of a Delta table whose changes are not all planned yet.
+        """Return the first version of a Delta table that is not completely planned.
 
         Args:
             table_id: Delta's id of the table.
 
         Returns:
-            None when no micro-batch has read of it.
+            None if no micro-batch has read the table.
 
         Example:
             >>> Progress(0, 0, ('{"reservoirId": "t", "reservoirVersion": 2}',)).next_version("t")
@@ -77,13 +78,13 @@ class Progress:
         return None
 
     def read_version(self, table_id: str) -> int | None:
-        """The last version of a Delta table of which anything is planned.
+        """Return the last version of a Delta table of which anything is planned.
 
         Args:
             table_id: Delta's id of the table.
 
         Returns:
-            None when no micro-batch has read of it.
+            None if no micro-batch has read the table.
 
         Example:
             >>> text = '{"reservoirId": "t", "reservoirVersion": 2, "index": %d}'
@@ -96,23 +97,23 @@ class Progress:
             version = offset.get("reservoirVersion")
             if offset.get("reservoirId") == table_id and isinstance(version, int):
                 none_of_it = offset.get("index") in _BEFORE_A_VERSION
-                has_begun = bool(offset.get("isStartingVersion", False)) or not none_of_it
-                found.append(version if has_begun else version - 1)
+                is_started = bool(offset.get("isStartingVersion", False)) or not none_of_it
+                found.append(version if is_started else version - 1)
         return max(found) if max(found) >= 0 else None
 
     def files_beside(self, tables: Mapping[str, int]) -> dict[int, int] | None:
-        """The file sources beside these Delta tables, all of which are read to their end.
+        """Return the file sources if all other sources are these tables, read to their end.
 
-        Source of the rules: Delta's `DeltaSourceOffset`; one that stands before a version's first
-        change has all of the versions below. Spark's `FileStreamSourceOffset`: the last batch in
-        the source's own log of files.
+        Source of the rules: Delta's `DeltaSourceOffset` (an offset before the first change of a
+        version includes all versions below) and Spark's `FileStreamSourceOffset` (the last batch in
+        the source's own log of files).
 
         Args:
             tables: Delta table id -> latest version.
 
         Returns:
-            Number of the source in the checkpoint -> its last batch; None when a table has more, a
-            micro-batch has not ended, or a source is of another kind.
+            Number of the source in the checkpoint -> its last batch. None if a table has new
+            versions, a micro-batch has not ended, or there is another kind of source.
 
         Example:
             >>> at_2 = '{"reservoirId": "t", "reservoirVersion": 2, "index": -1}'
@@ -128,7 +129,7 @@ class Progress:
             for number, text in enumerate(self.offsets)
             if number not in files
         ]
-        # With a stream more or less than before, Spark has to say that it cannot go on.
+        # If the number of streams changed, Spark must report that it cannot go on.
         is_whole = None not in read and sorted(map(str, read)) == sorted(tables)
         return files if is_whole else None
 
@@ -138,7 +139,7 @@ def _offset(text: str) -> Mapping[str, Any]:
 
 
 def _number(offset: Mapping[str, Any], name: str) -> int | None:
-    """A number of an offset; None when there is none, or one that Spark and Delta do not write."""
+    """Number in an offset; None if missing, or not in the form that Spark and Delta write."""
     try:
         return stored_number(offset.get(name))
     except MalformedValueError:
@@ -146,28 +147,28 @@ def _number(offset: Mapping[str, Any], name: str) -> int | None:
 
 
 def _read_to_its_end(offset: Mapping[str, Any], sources: Mapping[str, int]) -> str | None:
-    """The table of an offset behind its last version, None for any other offset."""
+    """Table of an offset after the table's last version; None for other offsets."""
     table = str(offset.get("reservoirId"))
     if table not in sources:
         return None
     at_the_end = (
         offset.get("index") in _BEFORE_A_VERSION
         and not offset.get("isStartingVersion", False)
-        # Farther on: the table was put back from an older copy, which starting the stream tells.
+        # Larger: the table was put back from an older copy; starting the stream reports it.
         and offset.get("reservoirVersion", 0) == sources[table] + 1
     )
     return table if at_the_end else None
 
 
 def read_progress(spark: SparkSession, checkpoint: str) -> Progress | None:
-    """Look into a checkpoint; starts nothing.
+    """Read a checkpoint's progress; starts nothing.
 
     Args:
-        spark: The session, whose file system settings apply.
-        checkpoint: Its folder, which need not exist.
+        spark: The session, with its file system settings.
+        checkpoint: The checkpoint's folder, which need not exist.
 
     Returns:
-        None over Spark Connect, from where the folder is out of reach.
+        None over Spark Connect, where the folder is not reachable.
     """
     if not is_classic(spark):
         return None
@@ -188,13 +189,7 @@ def read_progress(spark: SparkSession, checkpoint: str) -> Progress | None:
 
 
 def read_planned(spark: SparkSession, checkpoint: str, batch: int) -> Progress:
-    """Where one micro-batch of a checkpoint ends, while it is written.
-
-    Args:
-        spark: A classic session.
-        checkpoint: The checkpoint's folder.
-        batch: The micro-batch.
-    """
+    """Return the end of one micro-batch, while it is being written."""
     return Progress(batch, None, _offsets(spark, checkpoint, batch))
 
 

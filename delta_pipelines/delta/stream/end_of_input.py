@@ -1,7 +1,7 @@
-"""Whether streams have read all that there is, told without starting them.
+"""Find out whether streams have read all their input, without starting them.
 
-Starting a stream that finds nothing takes about a second; a rerun in which nothing changed would
-consist of little else.
+Starting a stream that finds nothing takes about a second: most of the time of a rerun without
+changes.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,24 +19,24 @@ from delta_pipelines.delta.stream.file_streams import listed_files, path_of, rea
 from delta_pipelines.model.stored_values import file_number, json_object
 
 MOST_LOG_BYTES = 8 * 1024 * 1024
-"""A longer log of files (some 50,000 of them) is left to Spark, which holds it in the JVM."""
+"""A longer log (about 50,000 files) is left to Spark, which reads it in the JVM."""
 _COMPACT = ".compact"
 
 
 def are_at_their_end(
     spark: SparkSession, rows: DataFrame, checkpoint: str, tables: Mapping[str, int]
 ) -> bool:
-    """True when nothing is new in any stream that a query reads; starts no Spark job.
+    """Say whether no stream of a query has new input; starts no Spark job.
 
-    That is known of Delta tables by their version, and of folders of files by Spark's own log of
-    the files that it has read. Of any other source Spark has to find out.
+    The version of a Delta table shows it, and for a folder of files Spark's own log of the files
+    that it has read. For any other source only Spark can find out, so the answer is False.
 
     Args:
         spark: A classic session.
         rows: The analysed query.
         checkpoint: The folder of its checkpoint.
-        tables: Delta table id -> latest version, of the tables that are declared as streams. One
-            that the query opens beside them has no version that is known here.
+        tables: Delta table id -> latest version, for tables that are declared as streams. Tables
+            that the query opens itself are not among them.
 
     Example:
         >>> are_at_their_end(spark, rows, checkpoint, {state.table_id: state.version})
@@ -58,26 +58,26 @@ class StreamedFolder:
     """A folder of files that a query reads as a stream.
 
     Args:
-        number: That of the stream in the query's checkpoint.
-        place: The folder, or the pattern of folders, with its file system.
+        number: Number of the stream in the query's checkpoint.
+        location: The folder, or a pattern of folders, with its file system.
     """
 
     number: int
-    place: str
+    location: str
 
 
 def stream_folders(rows: DataFrame) -> list[StreamedFolder]:
-    """The folders of files that a query reads as streams.
+    """Return the folders of files that a query reads as streams.
 
     Args:
         rows: The analysed query, a classic DataFrame.
 
     Example:
         >>> stream_folders(spark.readStream.text("/landing/*"))
-        [StreamedFolder(number=0, place='file:/landing/*')]
+        [StreamedFolder(number=0, location='file:/landing/*')]
     """
     return [
-        StreamedFolder(number, _place(node))
+        StreamedFolder(number, _location(node))
         for number, node in enumerate(streams_of(rows))
         if reads_files(node)
     ]
@@ -86,15 +86,16 @@ def stream_folders(rows: DataFrame) -> list[StreamedFolder]:
 def takes_all_for_new(
     spark: SparkSession, rows: DataFrame, checkpoint: str, numbers: Collection[int]
 ) -> bool:
-    """True when a stream has read files, and none of those in one of its folders is among them.
+    """Say whether a stream has read files, but none of those in one of its folders.
 
-    Also when that cannot be told; a stream that has read nothing yet has only new files.
+    Also True if that is unknown. False for a stream that has read nothing yet: all its files are
+    new.
 
     Args:
         spark: A classic session.
         rows: The analysed query.
         checkpoint: The folder of its checkpoint.
-        numbers: Those of the folders.
+        numbers: Numbers of the folders.
     """
     nodes = streams_of(rows)
     try:
@@ -117,21 +118,21 @@ def _knows_none(spark: SparkSession, node: JavaObject, log: str, batch: int) -> 
 def left_out_files(
     spark: SparkSession, rows: DataFrame, checkpoint: str, before_ms: float
 ) -> list[str]:
-    """Files that were there before a stream ran, and that it did not read all the same.
+    """Return files that existed before a stream ran and that it did not read.
 
-    Source of the rule: Spark's `FileStreamSource` ignores files that are older than the newest one
+    Source of the rule: Spark's `FileStreamSource` ignores files that are older than the newest file
     that it has read by more than the option `maxFileAge` (a week).
 
     Args:
         spark: A classic session.
         rows: The analysed query; its stream has ended.
         checkpoint: The folder of its checkpoint.
-        before_ms: When the stream began, milliseconds since 1970.
+        before_ms: Start of the stream, in milliseconds since 1970.
     """
     try:
         return _left_out(spark, rows, checkpoint, before_ms)
     except SPARK_FAILURES:
-        return []  # A remark alone: its batches are committed, and Spark tells what is wrong.
+        return []  # Only a warning depends on it; the batches are committed.
 
 
 def _left_out(spark: SparkSession, rows: DataFrame, checkpoint: str, before_ms: float) -> list[str]:
@@ -147,7 +148,7 @@ def _left_out(spark: SparkSession, rows: DataFrame, checkpoint: str, before_ms: 
 def _unread(
     spark: SparkSession, folders: list[JavaObject], files: Mapping[int, int], checkpoint: str
 ) -> list[str] | None:
-    """The files in folders that are in no source's log; None when that cannot be told."""
+    """Return the files that are not in the log of any source; None if unknown."""
     seen: set[str] = set()
     for source, batch in files.items():
         logged = _logged(spark, f"{checkpoint}/sources/{source}", batch)
@@ -157,37 +158,37 @@ def _unread(
     try:
         listed = [path for node in folders for path in listed_files(spark, node)]
     except SPARK_FAILURES:
-        return None  # Spark says what is wrong with the folder.
+        return None  # Spark reports what is wrong with the folder.
     return [path for path in listed if path not in seen]
 
 
 def _modified_ms(spark: SparkSession, path: str) -> float:
-    """A file's time; of one that is gone, such as an upload under a passing name, the future."""
+    """Modification time of a file; infinite if it is gone, such as a temporary upload."""
     jvm = Jvm(spark)
-    place = jvm.root.org.apache.hadoop.fs.Path(jvm.root.java.net.URI(path))
-    system = place.getFileSystem(jvm.session.sessionState().newHadoopConf())
+    hadoop_path = jvm.root.org.apache.hadoop.fs.Path(jvm.root.java.net.URI(path))
+    system = hadoop_path.getFileSystem(jvm.session.sessionState().newHadoopConf())
     try:
-        return float(system.getFileStatus(place).getModificationTime())
+        return float(system.getFileStatus(hadoop_path).getModificationTime())
     except SPARK_FAILURES as error:
         if is_not_there(error):
             return inf
         raise
 
 
-def _place(node: JavaObject) -> str:
+def _location(node: JavaObject) -> str:
     path = path_of(node)
     try:
         return qualified(node.dataSource(), path)
     except SPARK_FAILURES:
-        return path  # Spark says what is wrong with it when the stream starts.
+        return path  # Spark reports what is wrong when the stream starts.
 
 
 def _logged(spark: SparkSession, folder: str, batch: int) -> set[str] | None:
-    """The files that a source has read; None when its log is not at that batch, or is too long.
+    """Return the files that a source has read; None if its log is at another batch or too long.
 
     Source of the rule: Spark's `CompactibleFileStreamLog`: every tenth file repeats all before it.
     """
-    # A process that was killed in the middle leaves a file that is no entry: `.2.<uuid>.tmp`.
+    # A killed process leaves a temporary file, which is not an entry: `.2.<uuid>.tmp`.
     stems = {name: name.removesuffix(_COMPACT) for name in names_in(spark, folder)}
     numbers = {name: file_number(stem) for name, stem in stems.items()}
     found = {number: name for name, number in numbers.items() if number is not None}
@@ -200,5 +201,5 @@ def _logged(spark: SparkSession, folder: str, batch: int) -> set[str] | None:
         return None
     lines = [json_object(line) for text in texts for line in text.splitlines()[1:]]
     paths = [None if line is None else line.get("path") for line in lines]
-    # A log that Spark did not write so says nothing of what it has read.
+    # A log in another format does not show what the source has read.
     return None if None in paths else set(map(str, paths))

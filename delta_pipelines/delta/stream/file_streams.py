@@ -1,7 +1,8 @@
-r"""Streams over files: what they find in their folders, and how each file is read once.
+r"""Streams of files: which files they find, and how each file is read only once.
 
-Spark turns patterns off when it reads the files of a micro-batch, and then takes the whole list of
-files once more for every path with one of `{}[]*?\` (Spark 4.2, `checkAndGlobPathIfNecessary`).
+Spark disables patterns when it reads the files of a micro-batch. But for every path with a
+character of `{}[]*?\` it then adds the whole list of files again (Spark 4.2,
+`checkAndGlobPathIfNecessary`).
 """
 
 from urllib.parse import unquote
@@ -39,10 +40,10 @@ _MEMBERS = (
 
 
 def streams_of(rows: DataFrame) -> list[JavaObject]:
-    """The streams that a query reads, each at the number by which its checkpoint knows it.
+    """Return the streams of a query; the index is the number in the checkpoint.
 
     Source of the rule: Spark's `MicroBatchExecution` numbers them in the order of the plan, and
-    equal ones once; inputs that are declared are some of them.
+    equal streams once; declared inputs are among them.
 
     Args:
         rows: The analysed query, a classic DataFrame.
@@ -55,19 +56,19 @@ def streams_of(rows: DataFrame) -> list[JavaObject]:
 
 
 def reads_files(node: JavaObject) -> bool:
-    """True for a stream of `streams_of` that reads a folder of files."""
+    """Say whether a stream of `streams_of` reads a folder of files."""
     is_stream = class_name(node) == "StreamingRelation"
     return is_stream and str(node.sourceName()).startswith("FileSource[")
 
 
 def path_of(node: JavaObject) -> str:
-    """The folder, or the pattern, that a stream of files reads, as the query names it."""
+    """Return the folder, or the pattern, of a stream of files, as written in the query."""
     given = entries(node.dataSource().options())
     return next((str(value) for key, value in given.items() if key.lower() == "path"), "")
 
 
 def listed_files(spark: SparkSession, node: JavaObject) -> list[str]:
-    """The files that a stream would find now, as it lists them (Spark's `FileStreamSource`)."""
+    """List the files that a stream would find now, as Spark's `FileStreamSource` does."""
     jvm = Jvm(spark)
     options = node.dataSource().options()
     roots = _matches(jvm, jvm.root.org.apache.hadoop.fs.Path(path_of(node)))
@@ -79,7 +80,7 @@ def listed_files(spark: SparkSession, node: JavaObject) -> list[str]:
 
 
 def check_paths(rows: DataFrame, dataset: str) -> None:
-    """Refuse a stream over a folder that Spark takes for a pattern which does not match it.
+    """Reject a stream of a folder that Spark takes for a pattern which does not match it.
 
     Args:
         rows: The analysed query, a classic DataFrame.
@@ -91,32 +92,33 @@ def check_paths(rows: DataFrame, dataset: str) -> None:
     jvm = Jvm(rows.sparkSession)
     for node in filter(reads_files, streams_of(rows)):
         path = path_of(node)
-        place = jvm.root.org.apache.hadoop.fs.Path(path) if _PATTERN & set(path) else None
-        while place is not None:
-            if _is_taken_for_a_pattern(jvm, place):
-                escaped = "".join(f"\\{c}" if c in _PATTERN else c for c in place.getName())
+        folder = jvm.root.org.apache.hadoop.fs.Path(path) if _PATTERN & set(path) else None
+        while folder is not None:
+            if _is_taken_for_a_pattern(jvm, folder):
+                escaped = "".join(f"\\{c}" if c in _PATTERN else c for c in folder.getName())
                 raise DatasetError(
-                    f"the query streams {path}, and Spark takes the existing folder "
-                    f"{place.getName()} for a pattern of other names. Write a backslash before "
+                    f"the query streams {path}, but Spark takes the existing folder "
+                    f"{folder.getName()} for a pattern of other names. Write a backslash before "
                     f"each of the characters {{}}[]*?\\ that is part of a name: {escaped}",
                     dataset=dataset,
                 )
-            place = place.getParent()
+            folder = folder.getParent()
 
 
-def _is_taken_for_a_pattern(jvm: Jvm, place: JavaObject) -> bool:
-    if _PATTERN.isdisjoint(place.getName()):
+def _is_taken_for_a_pattern(jvm: Jvm, folder: JavaObject) -> bool:
+    if _PATTERN.isdisjoint(folder.getName()):
         return False
-    system = place.getFileSystem(jvm.session.sessionState().newHadoopConf())
-    return system.exists(place) and not _matches(jvm, place).contains(system.makeQualified(place))
+    system = folder.getFileSystem(jvm.session.sessionState().newHadoopConf())
+    path = system.makeQualified(folder)
+    return system.exists(folder) and not _matches(jvm, folder).contains(path)
 
 
 def each_file_once(rows: DataFrame, checkpoint: str, dataset: str) -> DataFrame:
-    """The same query, which reads every file of its streams once, whatever the name is.
+    """Return the same query, which reads every file of its streams once, whatever its name.
 
-    Spark makes the source of a stream when the query starts. Here it is made before, and gets the
-    option `recursiveFileLookup` for reading the files of a micro-batch, with which Spark's list of
-    files has every path once. How the source lists its folder does not change.
+    Spark makes the source of a stream when the query starts. Here it is made before, with the
+    option `recursiveFileLookup` for reading the files of a micro-batch: with it Spark's list has
+    every path once. How the source lists its folder does not change.
 
     Args:
         rows: The analysed query, a classic DataFrame.
@@ -124,8 +126,8 @@ def each_file_once(rows: DataFrame, checkpoint: str, dataset: str) -> DataFrame:
         dataset: Name for messages.
 
     Raises:
-        DatasetError: A file has such a name, and the query reads another kind of stream too, for
-            which Spark has to make the sources.
+        DatasetError: A file has such a name, but the query also reads another kind of stream, for
+            which Spark must make the sources.
     """
     spark, streams = rows.sparkSession, streams_of(rows)
     of_files = [node for node in streams if reads_files(node)]
@@ -152,8 +154,8 @@ def _source(spark: SparkSession, node: JavaObject, log: str) -> JavaObject:
     jvm = Jvm(spark)
     source = node.dataSource().createSource(log)
     partitions = jvm.private_field(_SOURCE, "partitionColumns").get(source)
-    # Partition columns come from the folders' names, and without them from an empty folder's first
-    # files; recursive reading ignores those. Spark takes a partition's files once anyway.
+    # Partition columns come from the names of folders; for an empty folder they are found with its
+    # first files. Recursive reading ignores them. Spark reads a partition's files once anyway.
     has_files = source.seenFiles().size() > 0 or bool(listed_files(spark, node))
     if partitions.isEmpty() and has_files:
         options = jvm.private_field(_SOURCE, "optionsForInnerDataSource")
@@ -180,8 +182,8 @@ def _refuse_odd_names(spark: SparkSession, streams: list[JavaObject], dataset: s
         odd = [path for path in map(unquote, listed_files(spark, node)) if _PATTERN & set(path)]
         if odd:
             raise DatasetError(
-                f"Spark reads the files of a stream several times where a path has one of the "
-                f"characters {{}}[]*?\\, such as {odd[0]}. Rename it, or read it in a flow of its "
-                "own that reads no other kind of stream.",
+                f"Spark reads the files of a stream several times if a path has one of the "
+                f"characters {{}}[]*?\\, such as {odd[0]}. Rename the file, or read its folder in "
+                "a separate flow without other kinds of streams.",
                 dataset=dataset,
             )

@@ -1,8 +1,8 @@
-"""Which commits a checkpoint knows, in files beside Spark's offsets: of its sources and its target.
+"""Files beside Spark's offsets that record the commits of sources and target a checkpoint knows.
 
-Spark's offsets name a table's id and a version. A source that was put back from a copy and written
-to again has both, with other rows. A target that was put back lacks rows that the offsets count as
-written.
+Spark's offsets contain a table's id and a version. A source that was put back from a copy and
+written to again has both, but other rows. A target that was put back lacks rows that the offsets
+count as written.
 """
 
 import json
@@ -29,15 +29,16 @@ SourceCommits = Mapping[str, TableVersion]
 
 
 def to_text(commits: SourceCommits) -> str:
-    """The text of the file. Pure."""
+    """Return the text of the file. Pure."""
     read = {
-        one.table_id: {"version": one.version, "commit": one.commit} for one in commits.values()
+        table.table_id: {"version": table.version, "commit": table.commit}
+        for table in commits.values()
     }
     return json.dumps(read, sort_keys=True)
 
 
 def from_text(text: str) -> SourceCommits | None:
-    """Read what `to_text` gave; None when it is something else. Pure.
+    """Parse the text of `to_text`; None if it is malformed. Pure.
 
     Example:
         >>> from_text('{"t": {"version": 3, "commit": "c"}}')
@@ -45,22 +46,14 @@ def from_text(text: str) -> SourceCommits | None:
     """
     try:
         listed = stored_mapping(stored_json(text), stored_object)
-        read = {i: TableVersion.parse({"table_id": i, **one}) for i, one in listed.items()}
+        read = {i: TableVersion.parse({"table_id": i, **row}) for i, row in listed.items()}
     except MalformedValueError:
         return None
     return read
 
 
 def read_source_commits(spark: SparkSession, checkpoint: str) -> SourceCommits | None:
-    """What a checkpoint has read last.
-
-    Args:
-        spark: A classic session.
-        checkpoint: The checkpoint's folder.
-
-    Returns:
-        None when that was not recorded.
-    """
+    """Return the last commits that a checkpoint has read; None if not recorded."""
     text = read_text_if_there(spark, f"{checkpoint}/{FILE}")
     return None if text is None else from_text(text)
 
@@ -68,13 +61,13 @@ def read_source_commits(spark: SparkSession, checkpoint: str) -> SourceCommits |
 def record_source_commits(
     spark: SparkSession, checkpoint: str, batch: int, tables: Collection[TableState]
 ) -> None:
-    """Record what a micro-batch reads last, before its rows are written.
+    """Record the last commits that a micro-batch reads, before its rows are written.
 
     Args:
         spark: A classic session.
         checkpoint: The checkpoint's folder.
-        batch: The micro-batch, which is planned.
-        tables: The tables that it reads, as they were before the stream was started.
+        batch: The planned micro-batch.
+        tables: The source tables, as they were before the stream was started.
     """
     if not tables:
         return
@@ -89,15 +82,7 @@ def record_source_commits(
 
 
 def read_target_commit(spark: SparkSession, checkpoint: str) -> TableVersion | None:
-    """The target's commit after the last run that wrote micro-batches of a checkpoint.
-
-    Args:
-        spark: A classic session.
-        checkpoint: The checkpoint's folder.
-
-    Returns:
-        None when that was not recorded.
-    """
+    """Return the target's commit after the last run that wrote micro-batches, or None."""
     text = read_text_if_there(spark, f"{checkpoint}/{TARGET_FILE}")
     commits = None if text is None else from_text(text)
     return next(iter(commits.values()), None) if commits else None
@@ -109,7 +94,7 @@ def record_target_commit(spark: SparkSession, checkpoint: str, target: TableStat
     Args:
         spark: A classic session.
         checkpoint: The checkpoint's folder.
-        target: The table as it is now.
+        target: The table after the run.
     """
     entry = recorded_entry(spark, target.log_end, target.version)
     if entry is not None:

@@ -1,4 +1,4 @@
-"""Reading Delta tables as streams, and what it means when a stream stops."""
+"""Read Delta tables as streams, and explain why a stream stopped."""
 
 import logging
 import re
@@ -24,17 +24,17 @@ CHANGE_COLUMNS = (
     StructField("_commit_version", LongType()),
     StructField("_commit_timestamp", TimestampType()),
 )
-"""What Delta's change data feed adds to a row."""
+"""Columns that Delta's change data feed adds to a row."""
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 
 
 class StreamFailure(Enum):
-    """Why a stream stopped, as far as something can be done about it."""
+    """Why a stream stopped, if something can be done about it."""
 
     OVERWRITTEN = "rows of its source were changed or deleted"
-    REPLACED = "its source was dropped and made anew"
-    EXPIRED = "its source no longer has what the checkpoint still needs"
+    REPLACED = "its source was dropped and created again"
+    EXPIRED = "its source no longer has data that the checkpoint still needs"
     SCHEMA_CHANGED = "its source got other columns while the stream ran"
     OTHER_COLUMNS = "columns of its source were renamed, dropped or given other types"
     OTHER_SOURCES = "its query reads other streams than its checkpoint knows"
@@ -56,7 +56,7 @@ _CONDITIONS = {
     "DELTA_SCHEMA_CHANGED": StreamFailure.SCHEMA_CHANGED,
     "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS": StreamFailure.SCHEMA_CHANGED,
     "DELTA_SCHEMA_CHANGED_WITH_VERSION": StreamFailure.SCHEMA_CHANGED,
-    # Of a source that a query opens itself, with a schemaTrackingLocation.
+    # Sources that a query opens itself, with a schemaTrackingLocation.
     "DELTA_STREAMING_METADATA_EVOLUTION": StreamFailure.SCHEMA_CHANGED,
     "DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART": StreamFailure.SCHEMA_CHANGED,
     "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION": StreamFailure.OTHER_COLUMNS,
@@ -80,7 +80,7 @@ def read_stream(spark: SparkSession, state: TableState, how: Stream | Changes) -
         how: Appended rows or row changes.
 
     Raises:
-        DatasetError: Delta cannot stream it so.
+        DatasetError: Delta cannot read the table as this kind of stream.
 
     Example:
         >>> read_stream(spark, load_table(spark, identifier), Stream("flights")).isStreaming
@@ -99,29 +99,24 @@ def read_stream(spark: SparkSession, state: TableState, how: Stream | Changes) -
 
 
 def stream_schema(schema: StructType, how: Stream | Changes) -> StructType:
-    """The columns that a stream over a table of this schema has."""
+    """Return the columns of a stream over a table with this schema."""
     extra = CHANGE_COLUMNS if isinstance(how, Changes) else ()
     return StructType([*schema.fields, *extra])
 
 
 def empty_stream(spark: SparkSession, schema: StructType) -> DataFrame:
-    """A stream of given columns, to analyse queries over a table that does not exist yet.
-
-    Args:
-        spark: The session.
-        schema: Its columns.
-    """
+    """Create a stream without rows, to analyse queries over a table that does not exist yet."""
     columns = [_of_a_field(field) for field in schema.fields]
     return spark.readStream.format("rate").load().where("false").select(*columns)
 
 
 def _of_a_field(field: StructField) -> Column:
-    # With its metadata: a comment that only the real stream has would come and go with every run.
+    # With its metadata: otherwise a column comment would come and go between runs.
     return F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)
 
 
 def check_appends(frame: DataFrame) -> None:
-    """Refuse a streaming query that cannot append its rows, as starting it would.
+    """Reject a streaming query that cannot append its rows, as starting it would.
 
     Args:
         frame: An analysed stream.
@@ -144,11 +139,7 @@ def check_appends(frame: DataFrame) -> None:
 
 
 def stream_failure(error: StreamingQueryException) -> StreamFailure:
-    """Say what stopped a stream.
-
-    Args:
-        error: What waiting for the stream raised.
-    """
+    """Say why a stream stopped, from the error of waiting for it."""
     text = str(error)
     for condition in _CONDITION.findall(text):
         if condition in _CONDITIONS:
@@ -164,10 +155,10 @@ def stream_failure(error: StreamingQueryException) -> StreamFailure:
 
 @contextmanager
 def quiet_callbacks() -> Iterator[None]:
-    """Keep py4j from logging a micro-batch's exception, which reaches the caller anyway."""
+    """Stop py4j from logging a micro-batch's exception, which reaches the caller anyway."""
     log = logging.getLogger("py4j.clientserver")
-    # One of its own: a filter that is there already is not added, and the first stream to end would
-    # take it away from the others.
+    # A new filter for each stream: a shared filter is added only once, and the first stream that
+    # ends would remove it for all streams.
     callbacks = _NoCallbacks()
     log.addFilter(callbacks)
     try:
@@ -182,24 +173,15 @@ class _NoCallbacks(logging.Filter):
 
 
 def stream_text(error: StreamingQueryException) -> str:
-    """What stopped a stream, without the number of its run and without Java's stack.
-
-    Args:
-        error: What waiting for the stream raised.
-    """
+    """Return why a stream stopped, without the id of its run and without Java's stack."""
     text = str(error).partition("terminated with exception:")[2] or str(error)
     return text.partition("\n=== Streaming Query ===")[0].partition("\n\tat ")[0].strip()
 
 
 def explained_stream(error: StreamingQueryException, dataset: str) -> DatasetError:
-    """A stream's failure as the one sentence that says what is wrong.
-
-    Args:
-        error: What waiting for the stream raised.
-        dataset: Name for the message.
-    """
-    # Behind it stand two schemas, as JSON, over pages.
+    """Turn a stream's failure into one sentence."""
+    # Two schemas follow, as long JSON texts.
     text = stream_text(error).partition("Read schema: {")[0]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = " ".join(lines)[:1500]
-    return DatasetError(f"its stream failed: {told}", dataset=dataset)
+    message = " ".join(lines)[:1500]
+    return DatasetError(f"its stream failed: {message}", dataset=dataset)

@@ -1,4 +1,4 @@
-"""ALTER statements of the fallback writer, as text; quoting is sqlglot's."""
+"""ALTER statements of the writer with several commits, as text; sqlglot quotes them."""
 
 from collections.abc import Iterable, Mapping
 
@@ -30,13 +30,13 @@ def comment_on(table: Identifier, comment: str | None) -> str:
 
 
 def cluster_by(table: Identifier, columns: Iterable[str]) -> str:
-    """Set clustering columns (nested ones as dotted paths), or none."""
+    """Set clustering columns (nested ones as dotted paths), or remove them."""
     listed = ", ".join(_column(column) for column in columns)
     return f"ALTER TABLE {table.quoted} CLUSTER BY {f'({listed})' if listed else 'NONE'}"
 
 
 def _text(value: str) -> str:
-    # Spark would put a setting's value (a password, say) or an environment variable for `${...}`.
+    # Spark would replace `${...}` with a setting (such as a password) or environment variable.
     return exp.Literal.string(value).sql(dialect="spark").replace("${", "\\u0024{")
 
 

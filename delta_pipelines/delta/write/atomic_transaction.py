@@ -1,4 +1,4 @@
-"""One commit per refresh: rows, schema, properties, comment, layout and marks land together."""
+"""Write rows, schema, properties, comment, layout and txn versions in one commit per refresh."""
 
 import json
 import logging
@@ -30,18 +30,19 @@ log = logging.getLogger(__name__)
 
 
 class DeltaTransaction:
-    """Stage changes to one table, then land them in one Delta commit.
+    """Stage changes to one table, then write them in one Delta commit.
 
-    Readers see the table's old version until `commit` returns; when anything before fails, the
-    table is as it was. Define first, then write, then commit. Belongs to one thread.
+    Readers see the table's old version until `commit` returns. If anything fails before, the table
+    does not change. Call `define` first, then the methods for rows, then `commit`. Use it in one
+    thread only.
 
     Args:
         spark: A classic session.
         identifier: The table, existing or not; its schema must exist.
-        is_new: True when most likely it does not exist, which is told sooner so.
+        is_new: True if the table probably does not exist; this saves a failed lookup.
 
     Raises:
-        DatasetError: When the name is a view or not a Delta table, or its schema is missing.
+        DatasetError: The name is a view or a table of another format, or its schema does not exist.
 
     Example:
         >>> transaction = DeltaTransaction(spark, Identifier(None, "aviation", "airports"))
@@ -65,7 +66,7 @@ class DeltaTransaction:
             self._opened = self._open(is_new=is_new)
             self.base: TableState | None = state_of(Jvm(spark), identifier, self._opened)
             if self.base is not None and not self.base.registered:
-                # A run died between a table's first commit and its catalog entry.
+                # A run stopped between a table's first commit and its catalog entry.
                 self._register()
                 self._opened = self._open()
                 self.base = changed(self.base, registered=True)
@@ -76,51 +77,53 @@ class DeltaTransaction:
 
     @property
     def location(self) -> str:
-        """The table's folder, known before it exists."""
+        """The table's folder; known before it exists."""
         return self._opened.location
 
     def define(self, definition: TableDefinition) -> None:
-        """Set schema, layout, properties and comment; nothing happens when all are equal.
+        """Set schema, layout, properties and comment; does nothing if all are equal.
 
         Args:
-            definition: The whole wanted metadata.
+            definition: The complete definition.
 
         Raises:
-            SchemaChangeError: When Delta cannot change the table like that.
-            DatasetError: When no Delta table can be like that, or rows were staged before.
+            SchemaChangeError: Delta cannot make this change to the table.
+            DatasetError: A Delta table cannot have this definition, or rows were staged before.
         """
         if self._wrote or self._wanted is not None:
-            raise DatasetError("define the table once, before its rows.", dataset=self._dataset)
+            raise DatasetError(
+                "define the table only once, and before its rows.", dataset=self._dataset
+            )
         reached(Step.DEFINE, self._dataset)
         with self._working():
             self._wanted = self._staging.define(definition, self._dataset)
 
     def replace(self, rows: DataFrame) -> None:
-        """Stage rows instead of all old ones; any concurrent change of the table conflicts.
+        """Stage rows that replace all old rows; any concurrent change of the table conflicts.
 
         Args:
             rows: The new rows; columns are matched by name.
 
         Raises:
-            SchemaChangeError: When a column of the rows does not fit the table.
-            DatasetError: When the query fails.
+            SchemaChangeError: A column of the rows does not fit the table.
+            DatasetError: The query failed.
         """
         self.clear()
         self.append(rows)
 
     def append(self, rows: DataFrame) -> None:
-        """Stage rows beside the old ones; concurrent appends do not conflict.
+        """Stage rows to add; concurrent appends do not conflict.
 
         Args:
             rows: The new rows; columns are matched by name.
 
         Raises:
-            SchemaChangeError: When a column of the rows does not fit the table.
-            DatasetError: When the query fails, or the table is new and not defined.
+            SchemaChangeError: A column of the rows does not fit the table.
+            DatasetError: The query failed, or the table is new and not defined.
         """
         if self.base is None and self._wanted is None:
             raise DatasetError(
-                "the table is new: define it before its rows.", dataset=self._dataset
+                "the table is new: define it before you write rows.", dataset=self._dataset
             )
         reached(Step.WRITE, self._dataset)
         with self._working():
@@ -130,26 +133,29 @@ class DeltaTransaction:
 
     @property
     def entry(self) -> CatalogEntry | None:
-        """What the catalog has for the table; None when the table is new."""
+        """The catalog's entry of the table; None if the table is new."""
         if not self._opened.registered:
             return None
         return CatalogEntry(self._opened.catalog_table, self.location)
 
     @property
     def output_rows(self) -> int | None:
-        """Rows staged so far; None when Delta's history metrics are off."""
+        """Rows staged so far; None if Delta's history metrics are off."""
         return self._staging.metrics.get("numOutputRows")
 
     def clear(self) -> None:
         """Stage the removal of all rows; any concurrent change of the table conflicts."""
         if self._cleared or self._removed:
-            raise DatasetError("old rows are staged for removal already.", dataset=self._dataset)
+            raise DatasetError(
+                "old rows are already staged for removal; replace or clear the table only once.",
+                dataset=self._dataset,
+            )
         with self._working():
             self._staging.remove_all()
         self._cleared = True
 
     def rows_of_files(self, paths: Sequence[str]) -> DataFrame:
-        """Read the base version's rows of some files.
+        """Read the rows of some files of the base version.
 
         Args:
             paths: Values of `_metadata.file_path`.
@@ -158,21 +164,24 @@ class DeltaTransaction:
             return self._staging.rows_of_files(paths)
 
     def replace_files(self, paths: Sequence[str], rows: DataFrame) -> None:
-        """Stage rows instead of the rows of some files; any concurrent change conflicts.
+        """Stage rows that replace the rows of some files; any concurrent change conflicts.
 
-        With a change feed, kept rows show in it as deleted and inserted; with row tracking they
-        get new ids, as with `replace`.
+        The change feed shows kept rows as deleted and inserted. With row tracking they get new ids,
+        as with `replace`.
 
         Args:
-            paths: Values of `_metadata.file_path`, each once. None at all makes this an append that
-                depends on the base version: right for rows chosen by what the table lacks.
-            rows: All rows that these files shall have been replaced by, the kept ones included.
+            paths: Values of `_metadata.file_path`, each once. Without paths this is an append that
+                depends on the base version: right for rows chosen because the table lacks them.
+            rows: All rows that replace the rows of these files, including the kept ones.
 
         Raises:
-            DatasetError: When a path is no file of the base version, or the query fails.
+            DatasetError: A path is not a file of the base version, or the query failed.
         """
         if self._cleared or self._removed:
-            raise DatasetError("old rows are staged for removal already.", dataset=self._dataset)
+            raise DatasetError(
+                "old rows are already staged for removal; replace or clear the table only once.",
+                dataset=self._dataset,
+            )
         with self._working():
             self._staging.remove(paths)
         self._removed = bool(paths)
@@ -181,35 +190,39 @@ class DeltaTransaction:
     def remember(self, app_id: str, version: int) -> None:
         """Record that an application's batch is in the table (Delta protocol: `txn` action).
 
-        A concurrent commit of the same application conflicts for good.
+        A concurrent commit of the same application is a permanent conflict.
 
         Args:
-            app_id: Unique per stream checkpoint, never reused with another checkpoint.
+            app_id: Unique per stream checkpoint, never reused for another checkpoint.
             version: The batch's number.
         """
         with self._working():
-            self._staging.last_mark(app_id)
-            self._staging.mark(app_id, version)
+            self._staging.last_txn_version(app_id)
+            self._staging.set_txn_version(app_id, version)
         self._marked = True
 
     def remembered(self, app_id: str) -> int | None:
-        """The last batch of an application in the base version, None when there is none."""
+        """Return an application's last batch in the base version, or None."""
         with self._working():
-            version = self._staging.last_mark(app_id)
+            version = self._staging.last_txn_version(app_id)
         return None if version < 0 else version
 
     def commit(self, *, user_metadata: Mapping[str, object]) -> Commit:
-        """Land everything in one commit; with nothing staged, commit nothing.
+        """Write everything in one commit; without staged changes, commit nothing.
 
         Args:
-            user_metadata: Kept in the table's history, as JSON.
+            user_metadata: Stored in the table's history, as JSON.
 
         Raises:
-            DatasetError: When another writer was faster (mostly transient) or Delta refuses.
-            SchemaChangeError: When the new definition needs all rows replaced and they were not.
+            DatasetError: Another writer committed first (usually transient), or Delta rejects the
+                commit.
+            SchemaChangeError: The new definition requires that all rows are replaced, and they were
+                not.
         """
         if self._done:
-            raise DatasetError("the transaction is committed already.", dataset=self._dataset)
+            raise DatasetError(
+                "the transaction is already committed; begin a new one.", dataset=self._dataset
+            )
         staged = self._wrote or self._cleared or self._marked or self._wanted is not None
         if self.base is not None and not staged:
             self._done = True
@@ -266,13 +279,13 @@ class DeltaTransaction:
         reasons = needs_new_files(self._stored.layout, self._wanted.layout)
         if reasons:
             raise SchemaChangeError(
-                f"{'; '.join(reasons)}: the files that the table has would be read wrongly, so all "
-                "rows must be replaced (run a full refresh).",
+                f"{'; '.join(reasons)}: existing files would be read wrongly, so all rows must be "
+                "replaced (run a full refresh).",
                 dataset=self._dataset,
             )
 
     def _keeps_rows(self) -> bool:
-        """True when only properties, comment or layout change; Delta calls that a WRITE too."""
+        """True if only properties, comment or layout change; for Delta that is a WRITE too."""
         if self._wrote or self._cleared or self._removed or self._wanted is None:
             return False
         return self._stored is not None and self._stored.schema == self._wanted.schema
@@ -284,7 +297,12 @@ class DeltaTransaction:
         except SPARK_FAILURES as exc:
             landed = self._staging.landed
             if landed is not None:
-                log.warning("%s: version %d landed, but: %s", self._dataset, landed, exc)
+                log.warning(
+                    "%s: version %d was committed, but then an error occurred: %s",
+                    self._dataset,
+                    landed,
+                    exc,
+                )
                 return landed
             conflict = conflict_error(
                 self._spark,

@@ -1,4 +1,4 @@
-"""What to say, and whether to run again, when another writer was faster."""
+"""Explain a write conflict, and say whether running again can help."""
 
 from pyspark.sql import SparkSession
 
@@ -17,32 +17,32 @@ def conflict_error(
     location: str,
     base_version: int | None,
 ) -> DatasetError | None:
-    """Turn Delta's conflict into one sentence, or None when the failure was no conflict.
+    """Turn a conflict of Delta into one sentence; None if the failure is not a conflict.
 
     Args:
         spark: The session.
         exc: What the commit raised.
         dataset: Qualified name of the table.
         location: The table's folder.
-        base_version: The version the transaction read, None for a table that did not exist.
+        base_version: The version that the transaction read; None if the table did not exist.
 
     Returns:
-        A transient error when running again can help: not when the protocol changed or when the
-        same application's batch was committed by another run.
+        A transient error if running again can help. It cannot help if the protocol changed, or if
+        another run committed the batch of the same application.
     """
     kind = conflict_class(exc)
     if kind is None:
         return None
     version = 0 if base_version is None else base_version + 1
     winner = _winner(spark, location, version)
-    # Two runs that create one table clash over its protocol; the second finds it next time.
+    # Two runs that create one table conflict over its protocol; a retry finds the table.
     transient = kind not in _FOR_GOOD or base_version is None
     if transient:
         then = "Nothing was written; run it again."
     elif kind == "ConcurrentTransactionException":
         then = (
-            "It wrote the same stream's batch: another run of this dataset is active. Nothing was "
-            "written; stop one of the two."
+            "It wrote the same batch of the stream: another run of this dataset is active. Nothing "
+            "was written; stop one of the two runs."
         )
     else:
         then = (
@@ -50,7 +50,7 @@ def conflict_error(
             "then run it again."
         )
     error = DatasetError(
-        f"another writer committed version {version}{winner} meanwhile ({kind}). {then}",
+        f"another writer committed version {version}{winner} in the meantime ({kind}). {then}",
         dataset=dataset,
         transient=transient,
     )

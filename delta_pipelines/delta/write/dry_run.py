@@ -1,13 +1,13 @@
-"""Tries a definition against a table without writing: what Delta would refuse is known before."""
+"""Check a definition against a table without writing, to find out what Delta would reject."""
 
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.catalog.entries import CatalogEntry, schema_place
+from delta_pipelines.delta.catalog.entries import CatalogEntry, location_in_new_schema
 from delta_pipelines.delta.jvm.bridge import Jvm, is_classic
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.signatures import check_signatures, unavailable
 from delta_pipelines.delta.jvm.spark_errors import explained
-from delta_pipelines.delta.log.snapshots import OpenLog, open_log, open_place
+from delta_pipelines.delta.log.snapshots import OpenLog, open_folder, open_log
 from delta_pipelines.delta.write.optimistic_transaction import Staging
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_definition import TableDefinition, check_definition
@@ -26,22 +26,22 @@ def rehearse(
 ) -> None:
     """Let Delta check a definition in a transaction that is never committed.
 
-    A new table is checked as an empty one: neither its schema nor its folder has to exist, and
-    nothing is created. Over Spark Connect, with a Delta version that is not known, and for a table
-    that exists in another catalog, only the checks that need no table are made.
+    A new table is checked as an empty table: neither its schema nor its folder has to exist, and
+    nothing is created. Only the checks that need no table are made over Spark Connect, with an
+    unknown Delta version, and for an existing table of another catalog.
 
     Args:
         spark: Any session.
         identifier: The table, existing or not.
-        definition: What it is to be.
+        definition: The new definition.
         dataset: Declared name, for messages.
-        entry: What the catalog has under that name; None to ask it.
-        is_new: True when the table does not exist.
+        entry: The catalog's entry; None to ask for it.
+        is_new: True if the table does not exist.
 
     Raises:
-        DatasetError: No Delta table can be like that: an unknown `delta.` property, a column
-            without a type, and the like.
-        SchemaChangeError: This table cannot change like that.
+        DatasetError: A Delta table cannot have this definition: an unknown `delta.` property, a
+            column without a type, and the like.
+        SchemaChangeError: This table cannot be changed to the definition.
     """
     check_definition(definition, dataset)
     if not is_classic(spark) or check_signatures(spark):
@@ -59,6 +59,7 @@ def _opened(
         return open_log(spark, identifier, entry=entry)
     if not is_new:
         return None
-    # What a table may be does not depend on its catalog: any folder that does not exist will do.
+    # Delta's checks do not depend on the catalog: any folder that does not exist will do.
     jvm = Jvm(spark)
-    return open_place(jvm, schema_place(jvm, _NOWHERE, identifier.name), registered=False)
+    location = location_in_new_schema(jvm, _NOWHERE, identifier.name)
+    return open_folder(jvm, location, registered=False)

@@ -1,4 +1,4 @@
-"""From a wanted definition to the metadata that one commit writes."""
+"""Derive the metadata of a commit from a definition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ from delta_pipelines.model.table_definition import (
 
 @dataclass(frozen=True)
 class StoredMetadata:
-    """What a table's log says now.
+    """Current metadata of a table, from its log.
 
     Args:
-        schema: The schema with column mapping ids.
+        schema: Schema with column mapping ids.
         partition_columns: In order.
         cluster_columns: In order, nested ones as dotted paths.
-        configuration: All entries, bookkeeping included.
-        comment: None when there is none.
+        configuration: All properties, including those of this package.
+        comment: None without a comment.
         features: Names of the protocol's table features.
     """
 
@@ -43,18 +43,18 @@ class StoredMetadata:
 
     @property
     def column_mapping(self) -> bool:
-        """True when columns are found by physical name."""
+        """True if columns are found by physical name."""
         return _mode(self.configuration) != "none"
 
     @property
     def layout(self) -> Layout:
-        """What decides whether present files stay valid."""
+        """The parts that decide whether existing files stay valid."""
         return Layout(self.schema, self.partition_columns, self.column_mapping)
 
 
 @dataclass(frozen=True)
 class WantedMetadata:
-    """What the transaction will write; fields as in `StoredMetadata`."""
+    """Metadata that the transaction will write; fields as in `StoredMetadata`."""
 
     schema: StructType
     partition_columns: tuple[str, ...]
@@ -64,7 +64,7 @@ class WantedMetadata:
 
     @property
     def layout(self) -> Layout:
-        """What decides whether present files stay valid."""
+        """The parts that decide whether existing files stay valid."""
         mapping = _mode(self.configuration) != "none"
         return Layout(self.schema, self.partition_columns, mapping)
 
@@ -75,18 +75,18 @@ def wanted_metadata(
     stored: StoredMetadata | None,
     dataset: str,
 ) -> WantedMetadata:
-    """Decide the metadata to write for a definition.
+    """Derive the metadata to write from a definition.
 
     Args:
-        definition: What the caller wants.
-        properties: The definition's properties as Delta validated them.
-        stored: What the table has, None for a new table.
-        dataset: Qualified name of the table, also written as its owner mark.
+        definition: The definition.
+        properties: Its properties, validated by Delta.
+        stored: Current metadata; None for a new table.
+        dataset: Qualified name of the table, also written as its owner property.
 
     Raises:
-        DatasetError: When no Delta table can be like that.
-        SchemaChangeError: When a column's name needs column mapping and the definition forbids it,
-            or column mapping is to be turned off.
+        DatasetError: A Delta table cannot have this definition.
+        SchemaChangeError: A column name needs column mapping but the definition turns it off, or
+            the definition would turn off the table's column mapping.
     """
     check_definition(definition, dataset)
     schema = merged_schema(definition.schema, stored.schema if stored else None)
@@ -95,27 +95,27 @@ def wanted_metadata(
     odd = needs_column_mapping(schema)
     if odd and properties.get(COLUMN_MAPPING_MODE) == "none":
         raise SchemaChangeError(
-            f"column {', '.join(odd)} has a name that Delta stores only with column mapping, and "
-            f"{COLUMN_MAPPING_MODE} is 'none': drop that property or rename the column.",
+            f"column {', '.join(odd)} has a name that Delta stores only with column mapping, but "
+            f"{COLUMN_MAPPING_MODE} is 'none': remove that property or rename the column.",
             dataset=dataset,
         )
     if stored and stored.column_mapping and _mode(configuration) != _mode(stored.configuration):
         raise SchemaChangeError(
             f"{COLUMN_MAPPING_MODE} cannot change from {_mode(stored.configuration)} to "
-            f"{_mode(configuration)}: take the property out of the declaration, or drop the table.",
+            f"{_mode(configuration)}: remove the property from the declaration, or drop the table.",
             dataset=dataset,
         )
     if odd and _mode(configuration) == "none":
         configuration[COLUMN_MAPPING_MODE] = "name"
     if stored and not stored.column_mapping and _mode(configuration) != "none":
-        # Delta assigns ids itself only while no column changes; with every id given it also takes
-        # new columns in the same commit.
+        # Delta assigns ids only if no column changes. If all ids are given, it accepts new columns
+        # in the same commit.
         schema = mapped_schema(schema, stored.schema)
         configuration[COLUMN_MAPPING_FEATURE] = "supported"
     if definition.cluster_columns and (stored is None or "clustering" not in stored.features):
         configuration[CLUSTERING_FEATURE] = "supported"
     if stored and has_timestamp_ntz(schema) and "timestampNtz" not in stored.features:
-        # Delta turns this feature on by itself only while it creates a table.
+        # Delta turns on this feature by itself only when it creates a table.
         configuration[TIMESTAMP_NTZ_FEATURE] = "supported"
     return WantedMetadata(
         schema,

@@ -1,9 +1,9 @@
-"""The documented fallback: the same changes through Spark's public API, in several commits.
+"""Write a table with Spark's public API, in several commits.
 
-Used over Spark Connect and where Delta's transaction classes are not the tested ones. Rows and
-schema land first, in one commit of their own; then layout, properties and comment, one commit each.
-A failure in between leaves the table with its new rows and some old properties; the next run goes
-on from there. Nothing is written before `commit`.
+Used over Spark Connect, and if Delta's transaction classes are not the tested ones. The first
+commit writes rows and schema; then layout, properties and comment follow, one commit each. A
+failure in between leaves the table with its new rows and some old properties; the next run
+completes them. Nothing is written before `commit`.
 """
 
 import json
@@ -43,7 +43,7 @@ _COUNTED = ("numOutputRows", "numOutputBytes", "numFiles", "numRemovedFiles", "n
 
 
 class SeveralCommits:
-    """Writes a table in several commits; the interface is `Transaction`'s.
+    """Writes a table in several commits; the interface is `Transaction`.
 
     Args:
         spark: Any session.
@@ -65,27 +65,29 @@ class SeveralCommits:
         self._definition: TableDefinition | None = None
         self._rows: list[DataFrame] = []
         self._cleared = self._done = False
-        self._mark: tuple[str, int] | None = None
+        self._txn_version: tuple[str, int] | None = None
 
     def define(self, definition: TableDefinition) -> None:
-        """Keep the definition for `commit`; nothing happens when all is equal."""
+        """Store the definition for `commit`; does nothing if all is equal."""
         if self._rows or self._definition is not None:
-            raise DatasetError("define the table once, before its rows.", dataset=self._dataset)
+            raise DatasetError(
+                "define the table only once, and before its rows.", dataset=self._dataset
+            )
         reached(Step.DEFINE, self._dataset)
         check_definition(definition, self._dataset)
         if self.base is None or definition != self.base.definition:
             self._definition = definition
 
     def replace(self, rows: DataFrame) -> None:
-        """Keep rows for `commit`, which puts them in place of all old ones."""
+        """Store rows for `commit`, which replaces all old rows."""
         self.clear()
         self.append(rows)
 
     def append(self, rows: DataFrame) -> None:
-        """Keep rows for `commit`, which adds them."""
+        """Store rows for `commit`, which adds them."""
         if self.base is None and self._definition is None:
             raise DatasetError(
-                "the table is new: define it before its rows.", dataset=self._dataset
+                "the table is new: define it before you write rows.", dataset=self._dataset
             )
         reached(Step.WRITE, self._dataset)
         wanted = self._definition or self.base
@@ -96,7 +98,7 @@ class SeveralCommits:
 
     @property
     def entry(self) -> None:
-        """Never asked for: its catalog may be another than the session's."""
+        """Always None: the table's catalog may not be the session catalog."""
 
     @property
     def output_rows(self) -> int | None:
@@ -104,9 +106,12 @@ class SeveralCommits:
         return None
 
     def clear(self) -> None:
-        """Have `commit` remove all rows."""
+        """Make `commit` remove all rows."""
         if self._cleared:
-            raise DatasetError("old rows are staged for removal already.", dataset=self._dataset)
+            raise DatasetError(
+                "old rows are already staged for removal; replace or clear the table only once.",
+                dataset=self._dataset,
+            )
         self._cleared = True
 
     def rows_of_files(self, paths: Sequence[str]) -> DataFrame:
@@ -115,37 +120,40 @@ class SeveralCommits:
         return rows.where(F.col("_metadata.file_path").isin(list(paths)))
 
     def replace_files(self, paths: Sequence[str], rows: DataFrame) -> None:
-        """Not possible here: a reader would see rows twice or not at all.
+        """Not possible here: a reader could see rows twice or not at all.
 
         Raises:
             DatasetError: Always.
         """
         raise DatasetError(
-            f"some files can only be replaced in one commit, and that is not possible: "
+            f"single files can only be replaced in one commit, which is not possible here: "
             f"{self.reason} Use Delta's own MERGE.",
             dataset=self._dataset,
         )
 
     def remember(self, app_id: str, version: int) -> None:
-        """Have the write record an application's batch, and skip it when it is there already."""
-        self._mark = (app_id, version)
+        """Record an application's batch with the write; Delta skips a batch that it already has."""
+        self._txn_version = (app_id, version)
 
     def remembered(self, app_id: str) -> int | None:
-        """Unknown here, so None: Delta itself skips a batch that it has."""
+        """Always None (unknown here): Delta itself skips a batch that it already has."""
         return None
 
     def commit(self, *, user_metadata: Mapping[str, object]) -> Commit:
         """Write rows and schema, then layout, properties and comment.
 
         Raises:
-            DatasetError: When a step fails; the message names it.
-            SchemaChangeError: When the new definition needs all rows replaced and they were not.
+            DatasetError: A step failed; the message names it.
+            SchemaChangeError: The new definition requires that all rows are replaced, and they were
+                not.
         """
         if self._done:
-            raise DatasetError("the transaction is committed already.", dataset=self._dataset)
+            raise DatasetError(
+                "the transaction is already committed; begin a new one.", dataset=self._dataset
+            )
         self._check()
         nothing = self._definition is None and not self._rows and not self._cleared
-        if self.base is not None and nothing and self._mark is None:
+        if self.base is not None and nothing and self._txn_version is None:
             base = self.base
             metrics = dict.fromkeys(_COUNTED, 0)
             return Commit(base.version, base.table_id, base.location, metrics, changed=False)
@@ -191,20 +199,20 @@ class SeveralCommits:
             )
         if schema != self.base.schema and schema != nullable(schema):
             raise SchemaChangeError(
-                "an existing table's schema cannot change together with NOT NULL columns in "
-                f"several commits: {self.reason} Drop the table, or make the columns nullable.",
+                "the schema of an existing table cannot change in several commits while it has NOT "
+                f"NULL columns: {self.reason} Drop the table, or make the columns nullable.",
                 dataset=self._dataset,
             )
 
     def _check_unmoved(self, base: TableState) -> None:
-        """Refuse to overwrite what somebody has committed since the new rows were computed.
+        """Raise if another writer has committed since the new rows were computed.
 
-        Delta sees no conflict there: its overwrite begins after that commit.
+        Delta does not detect this conflict: its overwrite begins after that commit.
         """
         now = described_table(self._spark, self.identifier)
         if now is None or now.log_end != base.log_end:
             raise DatasetError(
-                "somebody else changed the table while its new rows were computed; nothing was "
+                "another writer changed the table while its new rows were computed; nothing was "
                 "written. Running it again can help.",
                 dataset=self._dataset,
                 transient=True,
@@ -240,7 +248,7 @@ class SeveralCommits:
     def _write(self, user_metadata: str) -> int | None:
         schema = self._schema()
         changes = self.base is not None and schema != self.base.schema
-        if not self._rows and not self._cleared and not changes and self._mark is None:
+        if not self._rows and not self._cleared and not changes and self._txn_version is None:
             return None
         rows = self._rows[0] if self._rows else self._spark.createDataFrame([], schema)
         for more in self._rows[1:]:
@@ -256,10 +264,11 @@ class SeveralCommits:
         overwrite = self._cleared and self.base is not None
         writer = rows.write.format("delta").mode("overwrite" if overwrite else "append")
         writer = writer.option("userMetadata", user_metadata)
-        # The session's setting may be dynamic: partitions without new rows would stay.
+        # With a dynamic mode in the session, partitions without new rows would stay.
         writer = writer.option("partitionOverwriteMode", "static")
-        if self._mark is not None:
-            writer = writer.option("txnAppId", self._mark[0]).option("txnVersion", self._mark[1])
+        if self._txn_version is not None:
+            app_id, version = self._txn_version
+            writer = writer.option("txnAppId", app_id).option("txnVersion", version)
         _lay_out(writer, self._definition, self.base, overwrite=overwrite, changes=changes)
         writer.saveAsTable(self._name)
         latest = self._spark.sql(f"DESCRIBE HISTORY {self._name} LIMIT 1").first()
@@ -273,7 +282,7 @@ class SeveralCommits:
         wanted = {k: v for k, v in definition.properties.items() if not is_protocol(k)}
         fresh = {k: v for k, v in definition.properties.items() if has.get(k) != v}
         gone = [k for k in has if k not in wanted and k != COLUMN_MAPPING_MODE]
-        # Delta forgets the clustering of a table whose schema is overwritten.
+        # Delta removes the clustering of a table when its schema is overwritten.
         forgotten = self._cleared and self._schema() != base.schema
         clustering = () if forgotten else base.cluster_columns
         steps: list[tuple[bool, Callable[[], str]]] = [

@@ -1,4 +1,4 @@
-"""The calls on Delta's `OptimisticTransaction`; what to call and when is decided elsewhere."""
+"""Calls on Delta's `OptimisticTransaction`; other modules decide what to call and when."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, entries, items, op
 from delta_pipelines.delta.log.add_files import listed_files
 from delta_pipelines.delta.log.empty_snapshot import no_table
 from delta_pipelines.delta.log.snapshots import CLUSTERING, OpenLog, cluster_columns, stored_schema
-from delta_pipelines.delta.log.txn_versions import last_mark
+from delta_pipelines.delta.log.txn_versions import last_txn_version
 from delta_pipelines.delta.write.metadata import (
     StoredMetadata,
     WantedMetadata,
@@ -30,12 +30,12 @@ _HELPER = "org.apache.spark.sql.delta.commands.DMLWithDeletionVectorsHelper"
 
 
 class Staging:
-    """One `OptimisticTransaction` with the actions and counts that it gathers.
+    """One `OptimisticTransaction` with its staged actions and counts.
 
     Args:
         jvm: The session's JVM.
-        opened: The table's log; its snapshot becomes the transaction's base, or for a table that
-            does not exist one that knows it has no files.
+        opened: The table's log; its snapshot is the transaction's base. A new table gets a snapshot
+            with an empty list of files.
     """
 
     def __init__(self, jvm: Jvm, opened: OpenLog) -> None:
@@ -50,7 +50,7 @@ class Staging:
 
     @property
     def schema(self) -> StructType:
-        """The table's schema after this transaction, as the log will have it."""
+        """The table's schema after this transaction, as in the log."""
         return stored_schema(self._txn.metadata())
 
     @property
@@ -60,15 +60,15 @@ class Staging:
 
     @property
     def landed(self) -> int | None:
-        """The version committed, None before."""
+        """The committed version; None before the commit."""
         committed = optional(self._txn.getCommitted())
         return None if committed is None else int(committed.committedVersion())
 
     def identity(self) -> tuple[str, int] | None:
-        """The id that Delta gave to the commit, and when it was written, in ms since 1970.
+        """Return Delta's id of the commit, and its time in ms since 1970.
 
         Returns:
-            None when another commit followed at once, so that Delta's snapshot is a later one.
+            None if another commit followed at once, so that Delta's snapshot is a later one.
         """
         committed = self._txn.getCommitted().get()
         snapshot = committed.postCommitSnapshot()
@@ -77,18 +77,18 @@ class Staging:
         return str(committed.txnId()), int(snapshot.timestamp())
 
     def stored(self) -> StoredMetadata | None:
-        """What the base version's log says, None for a new table."""
+        """Return the metadata of the base version; None for a new table."""
         if not self._opened.exists:
             return None
         snapshot = self._opened.snapshot
         metadata = snapshot.metadata()
-        told = json.loads(metadata.json())["metaData"]  # one round trip for all of its parts
+        fields = json.loads(metadata.json())["metaData"]  # one round trip for all of its parts
         return StoredMetadata(
             schema=stored_schema(metadata),
-            partition_columns=tuple(told.get("partitionColumns", ())),
+            partition_columns=tuple(fields.get("partitionColumns", ())),
             cluster_columns=cluster_columns(self._jvm, self._opened),
-            configuration=told.get("configuration", {}),
-            comment=told.get("description") or None,
+            configuration=fields.get("configuration", {}),
+            comment=fields.get("description") or None,
             features=_features(snapshot.protocol()),
         )
 
@@ -96,15 +96,15 @@ class Staging:
         """Put a definition into the transaction, once and before any write.
 
         Args:
-            definition: The whole wanted metadata.
-            dataset: Qualified name, for messages and as a new table's owner mark.
+            definition: The complete definition.
+            dataset: Qualified name, for messages and as the owner property of a new table.
 
         Returns:
-            The metadata to commit; None when the table is so already.
+            The metadata to commit; None if the table already has it.
 
         Raises:
-            SchemaChangeError: When Delta cannot change the table like that.
-            DatasetError: When no Delta table can be like that.
+            SchemaChangeError: Delta cannot make this change to the table.
+            DatasetError: A Delta table cannot have this definition.
         """
         stored = self.stored()
         properties = self._validated(definition.properties, stored)
@@ -121,15 +121,15 @@ class Staging:
         columns = wanted.cluster_columns
         if not columns or stored is None or columns != stored.cluster_columns:
             return columns != (stored.cluster_columns if stored else ())
-        # Delta keeps the clustering by names in files, and a retyped column gets a new one there;
-        # with the old one no reader could open the table any more.
+        # Delta stores the clustering by names in files, and a column with a new type gets a new
+        # name there. With the old name no reader could open the table.
         return names_in_files(self.schema, columns) != names_in_files(stored.schema, columns)
 
     def _validated(
         self, properties: Mapping[str, str], stored: StoredMetadata | None
     ) -> dict[str, str]:
-        # What the table has already is not judged again: a later Delta may have dropped it. The
-        # others get Delta's own spelling of their names; unknown `delta.` ones raise.
+        # Properties that the table already has are not validated: a later Delta may have removed
+        # them. Delta normalises the names of new properties; unknown `delta.` names raise.
         has = stored.configuration if stored else {}
         kept = {k: v for k, v in properties.items() if has.get(k) == v}
         fresh = {k: v for k, v in properties.items() if k not in kept}
@@ -195,25 +195,25 @@ class Staging:
         self._remove(self._jvm.sequence(paths), len(touched), size)
 
     def rows_of_files(self, paths: Sequence[str]) -> DataFrame:
-        """The base version's rows of some files, by their `_metadata.file_path`."""
+        """Read rows of some files of the base version, by their `_metadata.file_path`."""
         files = self._jvm.sequence([self._touched(path) for path in paths])
         opened = self._opened
         return self._jvm.frame(
             opened.log.createDataFrame(opened.snapshot, files, False, self._jvm.none)
         )
 
-    def last_mark(self, app_id: str) -> int:
-        """The last batch of an application, -1 for none; a concurrent one conflicts from now."""
-        return last_mark(self._txn, self._opened.snapshot, app_id)
+    def last_txn_version(self, app_id: str) -> int:
+        """Return an application's last batch or -1; a concurrent batch conflicts from now on."""
+        return last_txn_version(self._txn, self._opened.snapshot, app_id)
 
-    def mark(self, app_id: str, version: int) -> None:
+    def set_txn_version(self, app_id: str, version: int) -> None:
         """Stage a `txn` action."""
-        # Without a time, `delta.setTransactionRetentionDuration` drops the mark at once.
+        # Without a time, `delta.setTransactionRetentionDuration` removes the action at once.
         now = int(time.time() * 1000)
         self._txn.updateSetTransaction(app_id, version, self._jvm.some(now))
 
     def commit(self, *, overwrite: bool, user_metadata: str) -> int:
-        """Land everything; the commit's history shows `metrics`."""
+        """Commit all actions; the commit's history shows `metrics`."""
         metrics = self._jvm.root.org.apache.spark.sql.execution.metric.SQLMetrics
         context = self._jvm.session.sparkContext()
         counts = {}
@@ -276,11 +276,11 @@ class Staging:
 
 
 def _escaped(path: str) -> str:
-    """A file's plain path as `_metadata.file_path` writes it, for a folder `my tables`."""
+    """Escape a file's path as `_metadata.file_path` does, for a folder like `my tables`."""
     return quote(path, safe="/:!$&'()*+,;=@")
 
 
 def _features(protocol: JavaObject) -> frozenset[str]:
-    # An iteration over a Java set ends with an error, and PySpark takes 20 ms to translate one.
-    told = json.loads(protocol.json())["protocol"]
-    return frozenset((*told.get("readerFeatures", ()), *told.get("writerFeatures", ())))
+    # JSON, because iterating over a Java set ends with an error that takes PySpark 20 ms.
+    fields = json.loads(protocol.json())["protocol"]
+    return frozenset((*fields.get("readerFeatures", ()), *fields.get("writerFeatures", ())))

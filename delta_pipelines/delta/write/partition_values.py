@@ -1,7 +1,7 @@
-"""Partition values that Delta cannot keep: found by the query that writes them, and refused.
+"""Reject partition values that Delta cannot store, in the query that writes them.
 
-Delta keeps a partition value as text. A value comes back when its text is not one of the two that
-stand for NULL, and gives the same value again.
+Delta stores a partition value as text. A value survives if its text is not one of the two texts for
+NULL, and if the text gives the same value again.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from delta_pipelines.model.identifiers import quoted
 
 _NULLS = ("", "__HIVE_DEFAULT_PARTITION__")
 _NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.BooleanType)
-"""Types of which every value is its text."""
+"""Types for which every value survives as text."""
 _TEXTS = (T.StringType, T.CharType, T.VarcharType, T.BinaryType)
 _LONGEST = 100
 """Characters of a value that an error shows."""
@@ -24,13 +24,13 @@ _LONGEST = 100
 def checked_partitions(
     rows: DataFrame, partition_columns: Iterable[str], *, unless: Column | None = None
 ) -> DataFrame:
-    """The same rows; a query that computes them fails at a partition value that Delta loses.
+    """Add a check to rows: a query that computes them fails at a partition value that Delta loses.
 
-    `explain` shows the failure as one sentence with the column and the value.
+    `explain` turns the failure into one sentence with the column and the value.
 
     Args:
         rows: Rows to write, in the session that writes them.
-        partition_columns: Of the table; a column that the rows lack is left out.
+        partition_columns: Partition columns of the table; columns missing in the rows are skipped.
         unless: True for rows that are not written, never NULL.
 
     Example:
@@ -55,15 +55,15 @@ def _checked(field: T.StructField, unless: Column | None) -> Column:
 
 
 def comes_back(column: Column, kind: T.DataType) -> Column:
-    """True where Delta gives a partition value back that it was given; for values that are set.
+    """True where Delta returns a partition value unchanged; for values that are not NULL.
 
     Args:
         column: The partition column.
         kind: Its type.
 
     Source of the rule: Delta's writer names a partition's folder as Hive does, in the session's
-    time zone, reads the value from that name, and keeps a TIMESTAMP as text in UTC whose year has
-    no sign.
+    time zone, and reads the value from that name. It stores a TIMESTAMP as text in UTC, with a year
+    without a sign.
     """
     text = column.cast("string")
     passes = ~text.isin(*_NULLS) & F.is_valid_utf8(text)
@@ -91,11 +91,11 @@ def _refusal(column: Column, field: T.StructField) -> Column:
             shown = F.concat(F.lit("'"), F.make_valid_utf8(text), F.lit("'"))
             other = "NULL" if isinstance(field.dataType, _TEXTS) else "another value"
             way_out = (
-                f"Give another value in the query, such as `NULLIF({field.name}, '')` for NULL, or "
+                f"Use another value in the query, such as `NULLIF({field.name}, '')` for NULL, or "
                 "partition by another column"
             )
     return F.concat(
-        F.lit(f"{RAISED}Delta keeps the values of partition column {field.name} as text, and "),
+        F.lit(f"{RAISED}Delta stores the values of partition column {field.name} as text, and "),
         F.substring(shown, 1, _LONGEST),
         F.lit(f" would come back as {other}; nothing was written. {way_out}."),
     )

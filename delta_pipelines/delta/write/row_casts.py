@@ -1,8 +1,8 @@
-"""Give rows a table's columns: by name at every depth, and only by casts that lose nothing.
+"""Convert rows to a table's columns: by name at every depth, and only with casts that lose nothing.
 
-Spark compares structs by position and takes the names of the left one, so rows get the table's
-names, order and types before anything looks at them. Delta's `writeFiles` checks names but not
-types: without this an INT column would be written into a BIGINT table's files as it is.
+Spark compares structs by position and uses the names of the left one. So rows get the table's
+names, order and types first. Delta's `writeFiles` checks names but not types: without this, an INT
+column would be written as INT into the files of a BIGINT table.
 """
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,9 +17,9 @@ from delta_pipelines.model.schema_mapping import column_named, same_type
 
 
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
-    """No rows of given columns.
+    """Create a DataFrame without rows.
 
-    `createDataFrame` makes an RDD of Python's first, which takes ten times as long.
+    `createDataFrame` first makes a Python RDD, which takes ten times as long.
 
     Args:
         spark: Any session.
@@ -39,8 +39,8 @@ def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
 def conform(rows: DataFrame, schema: StructType, dataset: str) -> DataFrame:
     """Give rows a table's column names, order and types, also inside structs, arrays and maps.
 
-    Names match without letter case. A column that the rows lack is left to Delta, which fills in a
-    default, a generated value or NULL; a nested one becomes NULL.
+    Names match in any letter case. If the rows lack a column, Delta fills in a default, a generated
+    value or NULL; a missing nested column becomes NULL.
 
     Args:
         rows: The rows of a query or of a micro-batch.
@@ -48,11 +48,11 @@ def conform(rows: DataFrame, schema: StructType, dataset: str) -> DataFrame:
         dataset: Name for messages.
 
     Returns:
-        The rows themselves when they are like the table already.
+        The same rows if they already match the table.
 
     Raises:
         SchemaChangeError: The rows have a column that the table lacks, or a type that does not fit.
-        DatasetError: The rows have two columns of one name.
+        DatasetError: The rows have two columns with the same name.
 
     Example:
         >>> table = StructType().add("p", StructType().add("x", "integer").add("y", "integer"))

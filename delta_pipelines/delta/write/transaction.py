@@ -1,4 +1,4 @@
-"""Begin a transaction on a table: one commit where that is possible, else several."""
+"""Begin a transaction on a table: one commit if possible, else several."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -17,36 +17,36 @@ __all__ = ["Commit", "DeltaTransaction", "TableDefinition", "Transaction", "begi
 
 
 class Transaction(Protocol):
-    """What both writers offer; `DeltaTransaction` tells the details."""
+    """Interface of both writers; `DeltaTransaction` documents the details."""
 
     identifier: Identifier
     base: TableState | None
-    """The table as the transaction found it, None when it did not exist."""
+    """The table at the start of the transaction; None if it did not exist."""
 
     @property
     def atomic(self) -> bool:
-        """True when everything lands in one commit."""
+        """True if everything is written in one commit."""
 
     @property
     def reason(self) -> str | None:
-        """Why not in one commit."""
+        """Why one commit is not possible."""
 
     @property
     def entry(self) -> CatalogEntry | None:
-        """What the catalog has for the table; None when the table is new, or nobody asked."""
+        """The catalog's entry of the table; None if the table is new or the entry unknown."""
 
     @property
     def output_rows(self) -> int | None:
-        """Rows staged so far, None when unknown."""
+        """Rows staged so far; None if unknown."""
 
     def define(self, definition: TableDefinition) -> None:
         """Set schema, layout, properties and comment; before any rows."""
 
     def replace(self, rows: DataFrame) -> None:
-        """Stage rows instead of all old ones."""
+        """Stage rows that replace all old rows."""
 
     def append(self, rows: DataFrame) -> None:
-        """Stage rows beside the old ones."""
+        """Stage rows to add."""
 
     def clear(self) -> None:
         """Stage the removal of all rows."""
@@ -55,16 +55,16 @@ class Transaction(Protocol):
         """Read the base version's rows of some files."""
 
     def replace_files(self, paths: Sequence[str], rows: DataFrame) -> None:
-        """Stage rows instead of the rows of some files."""
+        """Stage rows that replace the rows of some files."""
 
     def remember(self, app_id: str, version: int) -> None:
         """Record that an application's batch is in the table."""
 
     def remembered(self, app_id: str) -> int | None:
-        """The last batch of an application in the base version."""
+        """Return an application's last batch in the base version."""
 
     def commit(self, *, user_metadata: Mapping[str, object]) -> Commit:
-        """Land everything."""
+        """Write everything."""
 
 
 def begin(
@@ -80,15 +80,14 @@ def begin(
         spark: Any session; its settings, temporary views and current schema apply.
         identifier: The table; its schema must exist.
         force_fallback: A reason to use several commits although one would be possible.
-        is_new: True when most likely the table does not exist, which is told sooner so.
+        is_new: True if the table probably does not exist; this saves a failed lookup.
 
     Returns:
-        A `DeltaTransaction`; or a `SeveralCommits`, whose `atomic` is False and whose `reason`
-        says why, over Spark Connect, outside the session catalog and with a Delta version whose
-        classes differ.
+        A `DeltaTransaction`. Over Spark Connect, outside the session catalog and with an untested
+        Delta version a `SeveralCommits`: its `atomic` is False, and its `reason` says why.
 
     Raises:
-        DatasetError: When the name is a view or not a Delta table, or its schema is missing.
+        DatasetError: The name is a view or a table of another format, or its schema does not exist.
 
     Example:
         >>> transaction = begin(spark, Identifier(None, "aviation", "airports"))

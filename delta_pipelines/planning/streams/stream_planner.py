@@ -103,8 +103,8 @@ class StreamPlans:
         for flow, frame in zip(self._graph.flows_of(table.identifier), frames, strict=True):
             streamed = stream_folders(frame) if is_stream(flow, frame) else []
             found[flow.key] = {
-                recorded_name(one.place, self._plan.redaction): StreamSource.of_folder(
-                    one.place, one.number
+                recorded_name(one.location, self._plan.redaction): StreamSource.of_folder(
+                    one.location, one.number
                 )
                 for one in streamed
             }

@@ -37,7 +37,7 @@ def session_whose_reader_raises(failure):
     ids=str,
 )
 def test_what_is_gone_was_replaced(failure):
-    with pytest.raises(DatasetError, match="version 3 was replaced since the plan") as caught:
+    with pytest.raises(DatasetError, match="version 3 was replaced after planning") as caught:
         read_pinned(session_whose_reader_raises(failure), STATE)
     assert caught.value.transient
     assert caught.value.__cause__ is failure

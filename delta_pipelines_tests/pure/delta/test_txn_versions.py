@@ -4,7 +4,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from delta_pipelines.delta.log.txn_versions import last_mark, remembers
+from delta_pipelines.delta.log.txn_versions import last_txn_version, remembers
 from delta_pipelines.delta.merge.transaction import MergeTransaction
 
 
@@ -25,7 +25,7 @@ def snapshot_with(marks):
 @pytest.mark.parametrize(("application", "number"), [("ours", 7), ("new", -1)])
 def test_the_list_beside_the_log_is_enough_and_the_transaction_notes_it(application, number):
     txn = MagicMock()
-    assert last_mark(txn, snapshot_with({"others": 9, "ours": 7}), application) == number
+    assert last_txn_version(txn, snapshot_with({"others": 9, "ours": 7}), application) == number
     assert txn.txnVersion.call_count == 0
     txn.readTxn.return_value.addOne.assert_called_once_with(application)
 
@@ -33,8 +33,8 @@ def test_the_list_beside_the_log_is_enough_and_the_transaction_notes_it(applicat
 def test_without_a_list_delta_replays_the_log():
     txn = MagicMock()
     txn.txnVersion.return_value = 3
-    assert last_mark(txn, snapshot_with(None), "ours") == 3
-    assert last_mark(txn, MagicMock(checksumOpt=lambda: option()), "ours") == 3
+    assert last_txn_version(txn, snapshot_with(None), "ours") == 3
+    assert last_txn_version(txn, MagicMock(checksumOpt=lambda: option()), "ours") == 3
 
 
 @pytest.mark.parametrize(("number", "is_new"), [(7, False), (8, True)])

@@ -225,7 +225,7 @@ def test_a_slow_store_keeps_only_its_own_table_waiting(files, monkeypatch) -> No
     real = LocalLeaseFiles.numbers
 
     def slow(self) -> list[int]:
-        if self.place == files.place:
+        if self.location == files.location:
             asked.set()
             assert answer.wait(20)
         return real(self)

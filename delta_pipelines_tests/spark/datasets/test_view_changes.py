@@ -43,7 +43,7 @@ REFUSED = [
     ("SELECT n FROM (SELECT added_here(1) AS n)", {}, "temporary function added_here"),
     ("SELECT limit_here AS x", {}, "`limit_here` cannot be resolved"),
     ("SELECT * FROM global_temp.seen_by_all", {}, "temporary view global_temp.seen_by_all"),
-    (TOO_LONG, {}, "its text has 33,014 characters, and the catalog keeps 32,700"),
+    (TOO_LONG, {}, "its text has 33,014 characters, but the catalog stores at most 32,700"),
     ("SELECT 2 AS x", {"comment": "c" * 33_000}, "property 'comment' has 33,000 characters"),
     ("SELECT 2 AS x", {"table_properties": {"k" * 257: "1"}}, "keeps 256"),
 ]

@@ -16,7 +16,7 @@ def test_a_replace_conflicts_with_a_concurrent_append(spark, table, put, look) -
     transaction = begin(spark, table)
     transaction.replace(spark.range(10, 12))
     spark.sql(f"INSERT INTO {table} VALUES (7)")
-    with pytest.raises(DatasetError, match=r"version 1 \(WRITE\) meanwhile") as caught:
+    with pytest.raises(DatasetError, match=r"version 1 \(WRITE\) in the meantime") as caught:
         transaction.commit(user_metadata={})
     assert caught.value.transient
     assert "ConcurrentAppendException" in str(caught.value)
@@ -49,7 +49,7 @@ def test_a_replace_of_an_empty_table_conflicts_with_a_concurrent_append(
     transaction = begin(spark, table)
     transaction.replace(spark.range(2))
     spark.sql(f"INSERT INTO {table} VALUES (7)")
-    with pytest.raises(DatasetError, match="meanwhile"):
+    with pytest.raises(DatasetError, match="in the meantime"):
         transaction.commit(user_metadata={})
     assert look.rows() == [(7,)]
 
@@ -115,7 +115,7 @@ def test_a_batch_that_another_run_committed_conflicts_for_good(spark, table, put
     other.append(spark.range(5, 6))
     other.remember("stream-1", 1)
     other.commit(user_metadata={})
-    with pytest.raises(DatasetError, match="same stream's batch") as caught:
+    with pytest.raises(DatasetError, match="same batch of the stream") as caught:
         transaction.commit(user_metadata={})
     assert not caught.value.transient
     assert look.rows() == [(0,), (5,)]

@@ -88,7 +88,7 @@ def test_with_column_mapping_a_column_is_dropped_without_new_files(spark, table,
 
 
 def test_column_mapping_that_is_forbidden_or_turned_off_is_refused(spark, put, look) -> None:
-    with pytest.raises(SchemaChangeError, match=r"column a b has a name.*drop that property"):
+    with pytest.raises(SchemaChangeError, match=r"column a b has a name.*remove that property"):
         put(spark.sql("SELECT 1 AS `a b`"), properties={MODE: "none"})
     put(spark.sql("SELECT 1 AS a"), properties={MODE: "name"})
     with pytest.raises(SchemaChangeError, match="cannot change from name to none"):

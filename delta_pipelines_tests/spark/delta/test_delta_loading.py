@@ -142,7 +142,7 @@ def test_a_version_that_is_gone_is_told(spark, table, put, look) -> None:
     pinned = look.state()
     spark.sql(f"DROP TABLE {table}")
     put(spark.range(5))
-    with pytest.raises(DatasetError, match="version 1 was replaced since the plan"):
+    with pytest.raises(DatasetError, match="version 1 was replaced after planning"):
         read_pinned(spark, pinned)
 
 

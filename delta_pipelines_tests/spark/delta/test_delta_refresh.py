@@ -223,7 +223,7 @@ def test_a_second_commit_and_a_late_definition_are_refused(spark, table, put) ->
     with pytest.raises(DatasetError, match="already"):
         transaction.clear()
     transaction.commit(user_metadata={})
-    with pytest.raises(DatasetError, match="committed already"):
+    with pytest.raises(DatasetError, match="already committed"):
         transaction.commit(user_metadata={})
 
 

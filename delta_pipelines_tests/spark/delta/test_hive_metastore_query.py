@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.catalog import hive_metastore_query
-from delta_pipelines.delta.catalog.entries import CatalogEntry, catalog_entries, entered_place
+from delta_pipelines.delta.catalog.entries import CatalogEntry, catalog_entries, registered_location
 from delta_pipelines.delta.catalog.hive_metastore_query import Database
 from delta_pipelines.delta.jvm.bridge import Jvm
 from delta_pipelines.delta.log.snapshots import open_log
@@ -37,7 +37,7 @@ CHANGES = (
 def places(
     spark: SparkSession, identifiers: list[Identifier], entries: dict[Identifier, CatalogEntry]
 ) -> dict[str, str | None]:
-    return {one.name: entered_place(spark, one, entries.get(one)) for one in identifiers}
+    return {one.name: registered_location(spark, one, entries.get(one)) for one in identifiers}
 
 
 def test_tables_are_told_from_their_rows_as_hive_tells_them(
@@ -64,12 +64,12 @@ def test_tables_are_told_from_their_rows_as_hive_tells_them(
         entries = catalog_entries(spark, identifiers)
         assert entries.keys() == set(identifiers)
         assert places(spark, identifiers, entries) == places(spark, identifiers, {}), change
-        of_rows = {one.name for one in identifiers if entries[one].place is not None}
+        of_rows = {one.name for one in identifiers if entries[one].location is not None}
         assert of_rows >= {"t0", "t1", "t11", "BigLetters", "placed8"}
         assert not of_rows & {"a_file", "of_hive", "nothing"}
         assert entries[identifiers[-1]] == CatalogEntry()
 
-    delta_tables = [one for one in identifiers if entries[one].place is not None]
+    delta_tables = [one for one in identifiers if entries[one].location is not None]
     sent = round_trips(lambda: catalog_entries(spark, delta_tables))
     assert not any("getTable" in command for command in sent)
 
@@ -81,7 +81,7 @@ def test_odd_names_are_hives_to_tell(spark: SparkSession, schema: str, asked: li
     spark.sql(f"CREATE TABLE {schema}.t (id INT) USING delta")
     identifiers = [Identifier(None, schema, name) for name in asked]
     entries = catalog_entries(spark, identifiers)
-    assert entered_place(spark, identifiers[0], entries.get(identifiers[0])) is not None
+    assert registered_location(spark, identifiers[0], entries.get(identifiers[0])) is not None
     for one in identifiers:
         opened = open_log(spark, one, entry=entries.get(one))
         assert opened is not None
@@ -107,7 +107,7 @@ def test_where_the_database_does_not_answer_hive_does(
         with caplog.at_level(logging.DEBUG, "delta_pipelines"):
             [entry] = catalog_entries(spark, [table]).values()
         assert entry.table is not None
-        assert entered_place(spark, table, entry) == entered_place(spark, table, there)
+        assert registered_location(spark, table, entry) == registered_location(spark, table, there)
     for thrown in ("SQLException", "SQLSyntaxErrorException"):
-        assert f"does not tell its tables ({thrown}); Hive is asked." in caplog.text
+        assert f"database failed ({thrown}); Hive is asked instead." in caplog.text
     assert "a-secret" not in caplog.text + repr(nowhere)

@@ -80,7 +80,9 @@ def test_an_error_names_the_column_and_the_value(berlin):
         with pytest.raises(PySparkException) as caught:
             checked_partitions(rows, [column, "nothing", "n", "absent"]).collect()
         messages[column] = str(explain(caught.value, "s.t"))
-    assert messages["A.B"].startswith("s.t: Delta keeps the values of partition column a.b as text")
+    assert messages["A.B"].startswith(
+        "s.t: Delta stores the values of partition column a.b as text"
+    )
     assert "and '' would come back as NULL; nothing was written" in messages["A.B"]
     assert "0xFF" in messages["b"]
     assert "2026-10-25 02:00:00 +01:00" in messages["t"]

@@ -35,7 +35,7 @@ def test_a_name_that_another_table_got_meanwhile_is_told(spark, table, written, 
 
 
 def test_what_cannot_be_entered_is_left_to_the_next_run(spark, written) -> None:
-    with pytest.raises(DatasetError, match="could not be entered in the catalog") as told:
+    with pytest.raises(DatasetError, match="could not be registered in the catalog") as told:
         register(spark, Identifier(None, "no_such_schema", "t"), written)
     assert told.value.transient
-    assert "The next run enters it." in str(told.value)
+    assert "The next run registers it." in str(told.value)

@@ -288,7 +288,7 @@ def test_a_run_reads_the_commit_that_its_plan_found(spark, schema, copied):
     with observing(swap):
         results = run(pipeline, spark).results
     assert len(done) == 1
-    assert "version 2 of the table was replaced since the plan" in str(failure(results["two"]))
+    assert "version 2 of the table was replaced after planning" in str(failure(results["two"]))
     run_well(pipeline, spark)
     assert rows_of(spark, f"{schema}.two") == [("a",), ("good",)]
 

@@ -9,7 +9,7 @@ from pyspark.sql import Row
 
 from delta_pipelines_tests.support.pipelines import rows_of, run_one, run_well, scratch, version_of
 
-OPAQUE = "it reads rows whose origin Spark does not tell (Python, an RDD, a checkpoint)"
+OPAQUE = "it reads rows of unknown origin (Python, an RDD, a checkpoint)"
 
 
 class Text(str):

@@ -397,7 +397,7 @@ def test_files_vacuumed_before_a_batch_read_them_are_reported_with_the_ways_out(
     for path in newest:
         path.unlink()
     told = str(failure(run(pipeline, spark).results["t"]))
-    assert "no longer has what the checkpoint still needs" in told
+    assert "no longer has data that the checkpoint still needs" in told
     assert "reset_checkpoints=['t']" in told
     assert len(rows_of(spark, f"{schema}.t")) == 2
 

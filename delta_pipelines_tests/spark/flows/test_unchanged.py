@@ -256,7 +256,7 @@ def test_what_has_no_version_is_refreshed_and_says_so(spark, schema):
     whys = {
         "chance": "it calls rand()",
         "today": "it calls current_date()",
-        "python": "it reads rows whose origin Spark does not tell (Python, an RDD, a checkpoint)",
+        "python": "it reads rows of unknown origin (Python, an RDD, a checkpoint)",
         "unsure": "it calls a function not marked deterministic; " + PYTHON.format("<lambda>"),
     }
     how = "all rows are computed anew and replaced in one commit"

@@ -47,7 +47,7 @@ def test_a_lease_is_beside_its_table_whichever_warehouse_a_session_has(
     apart.setConfString("spark.sql.warehouse.dir", str(tmp_path / "other"))
     assert other.conf.get("spark.sql.warehouse.dir") == str(tmp_path / "other")
     for session in (spark, other):
-        named = {n: lease_files(session, Identifier(None, schema, n)).place for n in "tuv"}
+        named = {n: lease_files(session, Identifier(None, schema, n)).location for n in "tuv"}
         assert named == {
             "t": str(beside / "t"),
             "u": str(tmp_path.resolve() / "outside" / FOLDER / "u"),
@@ -56,10 +56,10 @@ def test_a_lease_is_beside_its_table_whichever_warehouse_a_session_has(
     link = tmp_path / "link"
     link.symlink_to(outside.parent)
     spark.sql(f"CREATE TABLE {schema}.w USING delta LOCATION '{link / 'u'}'")
-    assert lease_files(spark, Identifier(None, schema, "w")).place == named["u"]
+    assert lease_files(spark, Identifier(None, schema, "w")).location == named["u"]
     assert not beside.exists()
     nowhere = lease_files(spark, Identifier(None, f"{schema}_no", "t"))
-    assert nowhere.place.endswith(f"{schema}_no.db/{FOLDER}/t")
+    assert nowhere.location.endswith(f"{schema}_no.db/{FOLDER}/t")
     with lease_on(spark, Identifier(None, schema, "u"), run_id="r1"):
         assert spark.sql(f"VACUUM {schema}.u").count() == 1
         again = lease_on(spark, Identifier(None, schema, "w"), run_id="r2", timeout=0)
@@ -77,7 +77,7 @@ def test_a_lease_is_in_a_table_beside_which_nobody_may_write(
         hadoop_lease_files.os, "access", lambda *_: False
     )  # root may write anywhere
     files = lease_files(spark, Identifier(None, schema, "t"))
-    assert files.place == str(place / OWN_FOLDER)
+    assert files.location == str(place / OWN_FOLDER)
     with lease_on(spark, Identifier(None, schema, "t"), run_id="r1") as lease:
         spark.sql(f"DELETE FROM {schema}.t")
         spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")

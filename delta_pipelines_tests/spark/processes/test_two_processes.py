@@ -82,7 +82,7 @@ def test_the_password_is_neither_in_a_command_line_nor_in_a_setting_nor_in_a_log
 
 TOLD_BY_ROWS = """
 import io, logging
-from delta_pipelines.delta.catalog.entries import catalog_entries, entered_place
+from delta_pipelines.delta.catalog.entries import catalog_entries, registered_location
 from delta_pipelines.model.identifiers import Identifier
 spark.sql("CREATE SCHEMA told")
 spark.sql("CREATE TABLE told.t USING delta AS SELECT 1 AS a")
@@ -92,8 +92,8 @@ wire = io.StringIO()
 logging.basicConfig(level=logging.DEBUG, stream=wire, force=True)
 entries = catalog_entries(spark, names)
 logging.basicConfig(level=logging.WARNING, force=True)
-places = [entries[name].place for name in names]
-answer = places, [entered_place(spark, name) for name in names], wire.getvalue()
+places = [entries[name].location for name in names]
+answer = places, [registered_location(spark, name) for name in names], wire.getvalue()
 """
 
 
@@ -136,7 +136,9 @@ def test_a_view_keeps_its_definition_there_too_and_its_text_has_no_limit(workers
     (twice, key, comment), status, rows = workers[0].do(CHANGED_VIEW)
     assert "column X occurs twice" in twice
     assert "keeps 256" in key
-    assert "property 'comment' has 33,000 characters, and the catalog keeps 32,672" in comment
+    assert (
+        "property 'comment' has 33,000 characters, but the catalog stores at most 32,672" in comment
+    )
     assert (status, rows) == ("completed", ["x" * 40_000])
 
 
