@@ -77,7 +77,7 @@ def validate(target: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(
     target: str,
-    place: SessionOptions,
+    options: SessionOptions,
     refresh: tuple[str, ...],
     full_refresh: tuple[str, ...],
     full_refresh_all: bool,
@@ -86,16 +86,16 @@ def plan(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Show what a run would do; changes nothing. Exits with 1 when something cannot be planned.
+    """Show what a run would do; changes nothing. Exits with 1 when a dataset cannot be planned.
 
-    Where no warehouse is yet, an empty one is made.
+    If there is no warehouse yet, an empty one is created.
     """
     from delta_pipelines.cli.plan_view import plan_text, strict_refusal
 
     pipeline = load_pipeline(target)
     check_names(pipeline, refresh, full_refresh, reset_checkpoints)
-    made = pipeline.plan(
-        session(place),
+    planned = pipeline.plan(
+        session(options),
         refresh=refresh or None,
         full_refresh=full_refresh,
         full_refresh_all=full_refresh_all,
@@ -103,12 +103,12 @@ def plan(
         force=force,
     )
     if as_json:
-        click.echo(json.dumps(made.to_dict(), indent=2))
+        click.echo(json.dumps(planned.to_dict(), indent=2))
     else:
-        console.print(plan_text(made), end="", soft_wrap=True)
-    if made.errors:
+        console.print(plan_text(planned), end="", soft_wrap=True)
+    if planned.errors:
         if strict:
-            errors.print(strict_refusal(made), style="red")
+            errors.print(strict_refusal(planned), style="red")
         sys.exit(1)
 
 
@@ -124,7 +124,7 @@ def plan(
 @lease_timeout_option
 def run(
     target: str,
-    place: SessionOptions,
+    options: SessionOptions,
     refresh: tuple[str, ...],
     full_refresh: tuple[str, ...],
     full_refresh_all: bool,
@@ -138,9 +138,9 @@ def run(
 
     pipeline = load_pipeline(target)
     check_names(pipeline, refresh, full_refresh, reset_checkpoints)
-    well = run_in_terminal(
+    succeeded = run_in_terminal(
         pipeline,
-        session(place),
+        session(options),
         console,
         refresh=refresh or None,
         full_refresh=full_refresh,
@@ -150,7 +150,7 @@ def run(
         strict=strict,
         lease_timeout=lease_timeout,
     )
-    if not well:
+    if not succeeded:
         sys.exit(1)
 
 
@@ -159,7 +159,7 @@ def run(
 @click.argument("dataset")
 @session_options
 @click.option("--limit", default=10, show_default=True, help="How many commits.")
-def history(target: str, dataset: str, place: SessionOptions, limit: int) -> None:
+def history(target: str, dataset: str, options: SessionOptions, limit: int) -> None:
     """Show a table's last commits: what they did, how many rows, which run."""
     from delta_pipelines.cli.history_table import history_table
 
@@ -171,7 +171,7 @@ def history(target: str, dataset: str, place: SessionOptions, limit: int) -> Non
             "a view has no commits of its own" + (f"; it reads {read}." if read else "."),
             dataset=found.name,
         )
-    spark = session(place.of_an_existing_warehouse())
+    spark = session(options.of_an_existing_warehouse())
     console.print(history_table(spark, found.identifier, limit))
 
 
@@ -184,29 +184,30 @@ def history(target: str, dataset: str, place: SessionOptions, limit: int) -> Non
 def maintain(
     known: Credentials,
     target: str,
-    place: SessionOptions,
+    options: SessionOptions,
     datasets: tuple[str, ...],
     lease_timeout: float,
 ) -> None:
     """Compact tables and delete old files (OPTIMIZE, VACUUM). Exits with 1 when a table failed.
 
-    The table properties `pipelines.maintenance.optimize`, `.purge` and `.vacuum` say what a table
-    gets; `delta.deletedFileRetentionDuration` says how long old files stay (a week by default).
+    The table properties `pipelines.maintenance.optimize`, `.purge` and `.vacuum` choose the steps
+    for a table; `delta.deletedFileRetentionDuration` sets how long old files stay (a week by
+    default).
     """
     from delta_pipelines.maintenance.run import Maintenance
     from delta_pipelines.maintenance.selection import tables_to_maintain
 
     pipeline = load_pipeline(target)
     tables = tables_to_maintain(pipeline.graph(), datasets or None)
-    spark = session(place.of_an_existing_warehouse())
+    spark = session(options.of_an_existing_warehouse())
     maintenance = Maintenance(spark, pipeline.name, tables, lease_timeout=lease_timeout)
-    well = True
+    succeeded = True
     for result in maintenance.results():
         style = "red" if result.status == "failed" else None
-        told = known.redaction.text(str(result))
-        console.print(told, style=style, markup=False, soft_wrap=True)
-        well = well and result.status != "failed"
-    if not well:
+        message = known.redaction.text(str(result))
+        console.print(message, style=style, markup=False, soft_wrap=True)
+        succeeded = succeeded and result.status != "failed"
+    if not succeeded:
         sys.exit(1)
 
 
@@ -232,7 +233,7 @@ def relocate(place: SessionOptions) -> None:
 def warm_up() -> None:
     """Make every later start of Spark on this machine faster.
 
-    Fetches Delta's jars when they are missing and writes an archive of Spark's classes (about
+    Downloads Delta's jars when they are missing and writes an archive of Spark's classes (about
     230 MiB) into the user's cache folder. Worth a line in a Dockerfile.
     """
     from delta_pipelines.session.class_archive import write_archive
@@ -257,66 +258,66 @@ def check_names(
     full_refresh: tuple[str, ...],
     reset_checkpoints: tuple[str, ...],
 ) -> None:
-    """Check the declarations, and the names that are selected of them, before Spark starts.
+    """Check the declarations and the selected names before Spark starts.
 
     Raises:
-        UnknownDatasetError: A name matches no dataset; the nearest one is suggested.
-        DeclarationError: The graph has problems, or a name is of something without a checkpoint.
+        UnknownDatasetError: A name matches no dataset; the most similar name is suggested.
+        DeclarationError: The graph has problems, or a name to reset has no checkpoint.
     """
     from delta_pipelines.planning.selection import Selection, refresh_set
 
-    # As if all were refreshed: what a full refresh may not touch is logged by the plan itself.
+    # The plan itself logs which datasets a full refresh may not touch.
     names = Selection.of([*refresh, *full_refresh], (), False, reset_checkpoints)
     refresh_set(pipeline.graph(), names)
 
 
-def session(place: SessionOptions) -> "SparkSession":
-    """The session on a warehouse, with a line that says so while it starts.
+def session(options: SessionOptions) -> "SparkSession":
+    """Start the session on a warehouse, with a status line meanwhile.
 
     Raises:
-        SessionError: No warehouse is there, and the command makes none; and as `get_session`.
+        SessionError: There is no warehouse and the command creates none; and as `get_session`.
     """
     from delta_pipelines.cli.options import new_warehouse
     from delta_pipelines.session.session import get_session
     from delta_pipelines.system.postgres_catalog import PostgresCatalog
 
-    new = new_warehouse(place)
+    new = new_warehouse(options)
     if new is not None:
-        told = f"note: {new} is a new warehouse."
-        errors.print(told, style="yellow", markup=False, highlight=False, soft_wrap=True)
-    where = place.warehouse
-    if place.catalog is not None:
-        where += f", with the catalog {PostgresCatalog.of(place.catalog).url}"
-    with errors.status(f"starting Spark on {escape(where)} ..."):
+        message = f"note: {new} is a new warehouse."
+        errors.print(message, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    location = options.warehouse
+    if options.catalog is not None:
+        location += f", with the catalog {PostgresCatalog.of(options.catalog).url}"
+    with errors.status(f"starting Spark on {escape(location)} ..."):
         return get_session(
-            place.warehouse,
-            catalog=place.catalog,
-            config=place.settings,
-            lock_timeout=place.lock_timeout,
+            options.warehouse,
+            catalog=options.catalog,
+            config=options.settings,
+            lock_timeout=options.lock_timeout,
         )
 
 
 def main() -> None:
-    """The console script: one sentence for an expected error, 130 for Ctrl-C."""
+    """Run the console script: one sentence for an expected error, exit code 130 for Ctrl-C."""
     known = Credentials()
     try:
         # On its own, click answers Ctrl-C with "Aborted!" and 1.
         cli(standalone_mode=False, obj=known)
     except click.ClickException as error:
-        # It repeats the words that it does not understand, such as a setting without its `--conf`.
+        # The message quotes unknown arguments, such as a setting whose `--conf` was forgotten.
         shown = io.StringIO()
         error.show(file=shown)
         click.echo(known.redaction.text(shown.getvalue()), err=True, nl=False)
         sys.exit(error.exit_code)
     except PipelineError as error:
-        told = known.redaction.text(str(error))
-        errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
+        message = known.redaction.text(str(error))
+        errors.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
-        errors.print("interrupted; tables that were not committed are as before.", style="yellow")
+        errors.print("interrupted; tables without a commit are unchanged.", style="yellow")
         sys.exit(130)
     except Exception as error:
-        told_error = known.redaction.anybodys(error)
-        if told_error is error and error.__traceback__ is not None:
+        redacted = known.redaction.anybodys(error)
+        if redacted is error and error.__traceback__ is not None:
             raise
-        raise told_error from told_error.__cause__
+        raise redacted from redacted.__cause__

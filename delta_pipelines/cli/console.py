@@ -1,4 +1,4 @@
-"""Where the command writes, and how wide that is."""
+"""The consoles that the command writes to, their width, and the credentials to redact."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from delta_pipelines.security.redaction import Redaction
 
 
 class Credentials:
-    """The credentials that one call of the command knows of.
+    """The credentials that are known in one call of the command.
 
     Example:
         >>> known = Credentials()
@@ -23,32 +23,25 @@ class Credentials:
         self._settings: dict[str, str] = {}
 
     def know(self, settings: Mapping[str, str]) -> None:
-        """Know the credentials of the settings that the user gave, too.
-
-        Args:
-            settings: Spark settings by their names.
-        """
+        """Add the credentials among the user's Spark settings."""
         self._settings |= settings
 
     @property
     def redaction(self) -> Redaction:
-        """Of the settings and the environment as they are now."""
-        # Asked anew: the pipeline's module may have loaded credentials into the environment.
+        """The redaction for the settings and the current environment."""
+        # Not cached: the pipeline's module may have loaded credentials into the environment.
         return Redaction.of(self._settings, os.environ)
 
 
 UNKNOWN_WIDTH = 500
-"""Columns where no terminal tells: names, statuses and counts of a table fit, none is cut off."""
+"""Columns of a pipe or a file: wide enough for every table, so that no cell is cut off."""
 
 
 def console_on(*, stderr: bool = False) -> Console:
-    """A console as wide as its terminal; in a pipe or a file wide enough for every table.
+    """Create a console as wide as its terminal; in a pipe or a file wide enough for every table.
 
-    On its own rich takes 80 columns there, or those of the terminal at standard input, and cuts
-    cells off. The environment variable COLUMNS wins, as everywhere.
-
-    Args:
-        stderr: Write to standard error instead of standard output.
+    By default, rich takes 80 columns there, or the width of the terminal at standard input, and
+    cuts cells off. The environment variable COLUMNS takes precedence, as everywhere.
 
     Example:
         >>> console_on(stderr=True).stderr
@@ -56,5 +49,5 @@ def console_on(*, stderr: bool = False) -> Console:
     """
     stream = sys.stderr if stderr else sys.stdout
     # Not rich's `is_terminal`, which FORCE_COLOR makes true in a log as well.
-    told = "COLUMNS" in os.environ or (stream is not None and stream.isatty())
-    return Console(stderr=stderr, width=None if told else UNKNOWN_WIDTH)
+    has_width = "COLUMNS" in os.environ or (stream is not None and stream.isatty())
+    return Console(stderr=stderr, width=None if has_width else UNKNOWN_WIDTH)

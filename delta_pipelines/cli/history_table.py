@@ -22,12 +22,7 @@ _SHOWN = (
 
 
 def history_table(spark: "SparkSession", identifier: Identifier, limit: int) -> Table:
-    """One line per commit, the newest first.
-
-    Args:
-        spark: The session.
-        identifier: The table.
-        limit: How many commits.
+    """Show one line per commit, newest first, at most `limit` lines.
 
     Raises:
         DatasetError: The table does not exist.

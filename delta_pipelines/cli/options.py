@@ -18,14 +18,14 @@ Command = Callable[..., None]
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """What a user says of the session that a command needs.
+    """The user's options for the session of a command.
 
     Args:
         warehouse: Folder of tables and catalog.
         catalog: Address of a PostgreSQL catalog; None for the embedded one.
-        lock_timeout: Seconds to wait for the embedded catalog at most.
-        settings: Further Spark settings; credentials may be among them.
-        must_exist: True for a command that has nothing to do where no warehouse is.
+        lock_timeout: Maximum wait for the embedded catalog, in seconds.
+        settings: Further Spark settings; may contain credentials.
+        must_exist: True for a command that creates no warehouse.
     """
 
     warehouse: str
@@ -35,19 +35,16 @@ class SessionOptions:
     must_exist: bool = False
 
     def of_an_existing_warehouse(self) -> "SessionOptions":
-        """The same options, for a command that makes no warehouse."""
+        """Return the same options, for a command that creates no warehouse."""
         return replace(self, must_exist=True)
 
 
 def settings_from(texts: Sequence[str]) -> dict[str, str]:
-    """Read Spark settings that are written as KEY=VALUE; of one key the last value counts.
-
-    Args:
-        texts: As the user gave them.
+    """Parse Spark settings written as KEY=VALUE; the last value of a key wins.
 
     Raises:
-        click.BadParameter: A text has no `=`, or no key before it. The message repeats no part of
-            it, which may be a credential.
+        click.BadParameter: A text has no `=`, or no key before it. The message quotes no part of
+            the text, which may be a credential.
 
     Example:
         >>> settings_from(["spark.sql.session.timeZone=UTC", "spark.driver.extraJavaOptions=-Da=b"])
@@ -88,8 +85,8 @@ _lock_timeout = click.option(
     default=LOCK_TIMEOUT,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait at most for another process that has the embedded catalog; 0 tries "
-    "once, inf waits without end.",
+    help="Maximum wait for another process that uses the embedded catalog; 0 tries once, inf "
+    "waits forever.",
 )
 _settings = click.option(
     "--conf",
@@ -97,7 +94,7 @@ _settings = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     callback=lambda context, parameter, given: settings_from(given),
-    help="A Spark setting, as Dagster's resource has it in `spark_config`; repeatable.",
+    help="A Spark setting, as in `spark_config` of the Dagster resource; repeatable.",
 )
 lease_timeout_option = click.option(
     "--lease-timeout",
@@ -105,16 +102,16 @@ lease_timeout_option = click.option(
     default=LEASE_TIMEOUT,
     show_default=True,
     metavar="SECONDS",
-    help="How long a table waits at most for another run that works on it.",
+    help="Maximum wait of a table for another run that is writing to it.",
 )
 force_option = click.option(
-    "--force", is_flag=True, help="Refresh also what has not changed since its last refresh."
+    "--force", is_flag=True, help="Also refresh datasets whose sources have not changed."
 )
 strict_option = click.option(
-    "--strict", is_flag=True, help="A run does nothing at all when a dataset cannot be planned."
+    "--strict", is_flag=True, help="Run nothing at all when a dataset cannot be planned."
 )
 full_refresh_option = click.option(
-    "--full-refresh", multiple=True, metavar="NAME", help="Wipe and compute anew; repeatable."
+    "--full-refresh", multiple=True, metavar="NAME", help="Wipe and recompute; repeatable."
 )
 full_refresh_all_option = click.option(
     "--full-refresh-all", is_flag=True, help="Refresh every selected dataset fully."
@@ -124,8 +121,8 @@ reset_checkpoint_option = click.option(
     "reset_checkpoints",
     multiple=True,
     metavar="NAME",
-    help="Append flow, or table for all of its flows, that reads its stream from the beginning "
-    "while the rows stay; repeatable.",
+    help="Append flow (or table, for all of its flows) that reads its stream from the beginning "
+    "again; the rows stay; repeatable.",
 )
 refresh_option = click.option(
     "--refresh", multiple=True, metavar="NAME", help="Only these datasets; repeatable."
@@ -133,11 +130,7 @@ refresh_option = click.option(
 
 
 def session_options(command: Command) -> Command:
-    """Give a command the options of its session, which it takes as one argument, `place`.
-
-    Args:
-        command: The function below `@cli.command()`.
-    """
+    """Add the options of a session to a command, which gets them as one argument, `options`."""
 
     @wraps(command)
     def gathered(
@@ -149,34 +142,32 @@ def session_options(command: Command) -> Command:
         **others: object,
     ) -> None:
         click.get_current_context().ensure_object(Credentials).know(settings)
-        command(place=SessionOptions(warehouse, catalog, lock_timeout, settings), **others)
+        command(options=SessionOptions(warehouse, catalog, lock_timeout, settings), **others)
 
     return _warehouse(_catalog(_settings(_lock_timeout(gathered))))
 
 
-def new_warehouse(place: SessionOptions) -> Path | None:
-    """Find out whether a session would make the warehouse and its embedded catalog.
-
-    Args:
-        place: Where the session is to be.
+def new_warehouse(options: SessionOptions) -> Path | None:
+    """Find the folder in which a session would create a warehouse with an embedded catalog.
 
     Returns:
-        The absolute folder that would be made a warehouse; None where one is, and where the
-        catalog is elsewhere, which alone knows whether there are tables.
+        The absolute folder; None when the warehouse exists, or when the catalog is on a server:
+        only the server knows whether there are tables.
 
     Raises:
-        SessionError: No warehouse can be there; or none is there, and the command makes none.
+        SessionError: The folder cannot hold a warehouse; or there is no warehouse, and the
+            command creates none.
     """
-    if place.catalog is not None:
+    if options.catalog is not None:
         return None
-    database = derby_database(spark_config(place.warehouse, extra=place.settings))
+    database = derby_database(spark_config(options.warehouse, extra=options.settings))
     if database is None or database.exists():
         return None
-    location = warehouse_location(place.warehouse)
-    if place.must_exist:
+    location = warehouse_location(options.warehouse)
+    if options.must_exist:
         raise SessionError(
-            f"There is no warehouse in {location}: nothing was ever run there. Give the folder "
-            "that the runs use (`--warehouse`), and their catalog if they have it on PostgreSQL "
+            f"There is no warehouse in {location}: nothing was ever run there. Pass the folder "
+            "that the runs use (`--warehouse`), and their catalog if it is on PostgreSQL "
             "(`--catalog`)."
         )
     return Path(location)

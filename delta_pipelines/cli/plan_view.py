@@ -8,11 +8,7 @@ _STYLES = {"+": "green", "~": "yellow", "!": "bold magenta", "x": "bold red"}
 
 
 def plan_text(plan: Plan) -> Text:
-    """Colour a plan's lines by their signs.
-
-    Args:
-        plan: The plan.
-    """
+    """Colour a plan's lines by their signs."""
     text = Text()
     for line in str(plan).splitlines():
         sign = line.strip().removeprefix("column ").removeprefix("property ")[:1]
@@ -24,11 +20,7 @@ def plan_text(plan: Plan) -> Text:
 
 
 def strict_refusal(plan: Plan) -> str:
-    """Say that a strict run of a plan does nothing; empty when it does what the plan says.
-
-    Args:
-        plan: The plan.
-    """
+    """Explain why a strict run does nothing; empty when the plan has no errors."""
     if not plan.errors:
         return ""
     count = len(plan.errors)

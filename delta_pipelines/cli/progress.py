@@ -35,11 +35,7 @@ STEP_WORDS = {
 
 
 class Progress:
-    """Shows one line per dataset while a run goes on; plain lines where there is no terminal.
-
-    Args:
-        plan: What is run.
-        console: Where to show it.
+    """Show one line per dataset during a run; plain lines when there is no terminal.
 
     Example:
         >>> with Progress(plan, console_on()) as progress:
@@ -78,7 +74,7 @@ class Progress:
             self._observer.__exit__(kind, error, traceback)
 
     def ended(self, result: DatasetResult) -> None:
-        """Note that a dataset ended."""
+        """Show that a dataset is finished."""
         with self._lock:
             self._ended[str(result.identifier)] = result
         if not self._console.is_terminal:

@@ -1,4 +1,4 @@
-"""What a run did, as a table for the terminal."""
+"""A run's results as a table for the terminal."""
 
 from collections.abc import Iterable
 
@@ -17,11 +17,7 @@ _COUNTS = (
 
 
 def results_table(results: Iterable[DatasetResult]) -> Table:
-    """One line per dataset: what was done, rows, what was merged or appended, version, seconds.
-
-    Args:
-        results: In any order.
-    """
+    """Show one line per dataset: action, rows, changed rows, version, seconds."""
     table = Table(pad_edge=False, box=None, header_style="bold")
     table.add_column("dataset", no_wrap=True)
     table.add_column("status", no_wrap=True)
@@ -44,10 +40,10 @@ def results_table(results: Iterable[DatasetResult]) -> Table:
 
 
 def remarks(results: Iterable[DatasetResult]) -> list[str]:
-    """What the table has no room for, one line each.
+    """Remarks that do not fit into the table, one line each.
 
-    Why a dataset was not refreshed as asked, how often it was tried, and which expectations its
-    rows broke.
+    They say why a dataset was not refreshed as requested, how many attempts it took, and which
+    expectations its rows violated.
     """
     lines = []
     for result in results:
@@ -55,12 +51,16 @@ def remarks(results: Iterable[DatasetResult]) -> list[str]:
             lines.append(f"{result.name}: {result.reason}")
         if result.attempts > 1:
             lines.append(f"{result.name}: took {result.attempts} attempts")
-        lines += [f"{result.name}: {told}." for told in result.expectations if not told.passed]
+        lines += [
+            f"{result.name}: {expectation}."
+            for expectation in result.expectations
+            if not expectation.passed
+        ]
     return lines
 
 
 def _changes(result: DatasetResult) -> str:
-    """What became of the rows of a table that keeps them: `+3 ~1 -2`."""
+    """Counts of inserted, updated and deleted rows: `+3 ~1 -2`."""
     appended = [("+", "numOutputRows")] if result.kind == "streaming_table" else []
     counts = ((sign, result.metrics.get(name)) for sign, name in (*appended, *_COUNTS))
     return " ".join(f"{sign}{count:,}" for sign, count in counts if count)

@@ -32,22 +32,13 @@ def run_in_terminal(
     strict: bool = False,
     lease_timeout: float = LEASE_TIMEOUT,
 ) -> bool:
-    """Show the plan, run it with live progress, and show what it did.
+    """Show the plan, run it with live progress, and show the results.
 
-    Args:
-        pipeline: The pipeline.
-        spark: The session.
-        console: Where to show it.
-        refresh: As for `Pipeline.run`.
-        full_refresh: As for `Pipeline.run`.
-        full_refresh_all: As for `Pipeline.run`.
-        reset_checkpoints: As for `Pipeline.run`.
-        force: As for `Pipeline.run`.
-        strict: Run nothing at all when one dataset cannot be planned; the plan shows why.
-        lease_timeout: As for `Pipeline.run`.
+    The arguments are those of `Pipeline.run`. With `strict`, nothing at all is run when a dataset
+    cannot be planned; the plan shows why.
 
     Returns:
-        True when no dataset failed or was skipped, and none kept the others from being run.
+        True when no dataset failed or was skipped, and `strict` did not stop the run.
     """
     plan = pipeline.plan(
         spark,

@@ -1,4 +1,4 @@
-"""The pipeline that a TARGET of the command line names."""
+"""Load the pipeline that the command line's TARGET names."""
 
 import importlib
 import importlib.util
@@ -20,8 +20,8 @@ from delta_pipelines.session.python_workers import let_workers_import
 def load_pipeline(target: str) -> Pipeline:
     """Import the pipeline that a TARGET names.
 
-    A file's own folder is the first that its imports are looked for in, the working directory the
-    last, so that a file in a package finds its package from the repository's root.
+    Imports are searched in the file's own folder first and in the working directory last, so that
+    a file in a package finds its package when the command runs in the repository's root.
 
     Args:
         target: `package.module:variable` or `path/to/file.py:variable`.
@@ -67,7 +67,7 @@ def load_pipeline(target: str) -> Pipeline:
 
 
 def _as_a_module(path: Path | None, variable: str) -> str:
-    """How else to name a file inside a package, which cannot import relatively as a file."""
+    """Suggest the module name of a file in a package: as a file, it has no relative imports."""
     if path is None:
         return ""
     root = next((p for p in path.parents if not (p / "__init__.py").is_file()), path.parent)
@@ -80,16 +80,16 @@ def _as_a_module(path: Path | None, variable: str) -> str:
     return f" The file is part of a package: name it as a module, `{named}`{there}."
 
 
-def _not_imported(told: str, hint: str) -> click.BadParameter:
+def _not_imported(message: str, hint: str) -> click.BadParameter:
     # The module may have loaded credentials into the environment before it failed.
-    return click.BadParameter(Redaction.of(os.environ).text(told) + hint)
+    return click.BadParameter(Redaction.of(os.environ).text(message) + hint)
 
 
 def _failed(error: Exception) -> str:
-    """What a module raised while it was imported, and where, in one line."""
+    """Describe in one line what a module raised during its import, and where."""
     if isinstance(error, SyntaxError):
-        place = f"{error.filename}:{error.lineno}"
-        return f"is no Python: {error.msg} ({place})."
+        position = f"{error.filename}:{error.lineno}"
+        return f"is not valid Python: {error.msg} ({position})."
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"raised {type(error).__name__}: {error} ({last.filename}:{last.lineno})."
 
@@ -99,13 +99,16 @@ def _file(where: str) -> Path:
         path = Path(where).resolve()
         if path.is_file():
             return path
-    except (OSError, ValueError):  # no file can have such a name
+    except (OSError, ValueError):  # a name that no file can have
         pass
     raise click.BadParameter(f"there is no file {where!r}.")
 
 
 def _loaded(path: Path) -> ModuleType:
-    """A file whose name is another module's (`calendar.py`) or no module's (`my.shop.py`)."""
+    """Import a file by its path: its name belongs to another module or is not a module name.
+
+    Examples: `calendar.py`, `my.shop.py`.
+    """
     name = f"{path.stem.replace('.', '_')}_{uuid.uuid4().hex}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -118,7 +121,7 @@ def _loaded(path: Path) -> ModuleType:
 
 
 def _send_whole(module: ModuleType) -> None:
-    """Let functions travel as code, where Spark's workers cannot import their module by name."""
+    """Pickle a module's functions by value: Spark's workers cannot import it by name."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

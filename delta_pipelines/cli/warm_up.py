@@ -1,4 +1,4 @@
-"""What `delta-pipelines warm-up` runs in a process of its own: a pipeline to archive classes of."""
+"""The pipeline that `delta-pipelines warm-up` runs in its own process, to archive its classes."""
 
 import sys
 from pathlib import Path
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a short life; the archive fits a JVM with another collector and compiler too."""
+"""For a short-lived JVM; the archive also fits JVMs with another collector or compiler."""
 _PATIENCE = 600.0
-"""Seconds for the archive to be written, which the JVM does when it ends."""
+"""Seconds that the JVM has at its end to write the archive."""
 
 
 def warm_up(folder: Path, archive: Path) -> None:
-    """Run each kind of dataset once, and end the JVM, which then writes the archive.
+    """Run each kind of dataset once and end the JVM, which then writes the archive.
 
     Args:
-        folder: Where the tables go; the caller removes it.
+        folder: Folder for the tables; the caller removes it.
         archive: The file to write.
 
     Example:

@@ -1,4 +1,4 @@
-"""The merge room: one command, its clauses, its executors."""
+"""The merge engine: the command, its clauses and its executors."""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # It needs PySpark, which takes seconds to load and is not needed to declare a pipeline.
+    # MergeSource needs PySpark, which takes seconds to load; a declaration does not need it.
     if name == "MergeSource":
         from delta_pipelines.merge.source import MergeSource
 

@@ -1,4 +1,4 @@
-"""The fluent way to say what a merge does."""
+"""The fluent builder of a merge."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class MergeBuilder:
-    """A merge that is being described; made by `merge_into`.
+    """Builds a merge; created by `merge_into`.
 
-    A builder never changes: every method returns a new one, so a common beginning can be kept and
-    continued in several ways. Nothing is read or written before `execute`.
+    A builder never changes: every method returns a new builder, so one beginning can be continued
+    in several ways. Nothing is read or written before `execute`.
 
     Args:
         spark: The session that runs the merge.
-        spec: What was said so far.
+        spec: The merge so far.
 
     Example:
         >>> inserting = merge_into(
@@ -51,16 +51,16 @@ class MergeBuilder:
 
         Args:
             condition: Only for pairs of rows for which this is true; sees both rows.
-            skip_unchanged: Do not write rows whose columns are all NULL-safely equal (`<=>`: NULL
-                equals NULL, NaN equals NaN, -0.0 equals 0.0) to what is there. Source rows that
-                would change nothing are dropped before the merge, inside its transaction, so
-                `numSourceRows` does not count them, and a merge that has nothing to do makes
-                no commit. Rows that share their key with another source row stay, so that
-                Delta still refuses ambiguous matches. Columns of a type that Spark cannot compare
+            skip_unchanged: Do not write a row if all its columns are equal to the target's
+                (NULL-safely, `<=>`: NULL equals NULL, NaN equals NaN, -0.0 equals 0.0). Source
+                rows that would change nothing are dropped before the merge, inside its
+                transaction, so `numSourceRows` does not count them, and a merge without changes
+                makes no commit. Rows that share their key with another source row stay, so that
+                Delta still rejects ambiguous matches. Columns of a type that Spark cannot compare
                 (a map, a variant) count as changed. With a NOT MATCHED BY SOURCE clause, or without
-                an equality in ON, the rows stay and a condition keeps them from being written; the
-                commit may then be made although nothing changed. The result's `executor_reason`
-                says when that was so.
+                an equality in ON, the source rows stay and a condition prevents the write; then
+                the merge may commit although nothing changed, and the result's
+                `executor_reason` says so.
 
         Example:
             >>> merge_into(spark, "air.airports", new, "t.icao = s.icao").when_matched_update_all(
@@ -181,9 +181,9 @@ class MergeBuilder:
             What was committed, or a result whose version is None when there was nothing to do.
 
         Raises:
-            MergeError: The clauses are wrong, the target is not a Delta table, or Delta refused or
-                failed; the target is as it was before. `transient` says whether
-                running it again can help.
+            MergeError: The clauses are wrong, the target is not a Delta table, or Delta rejected
+                the merge or failed; the target is unchanged. `transient` says whether a retry
+                can help.
 
         Example:
             >>> merge_into(spark, "air.airports", new, "t.icao = s.icao").when_matched_update_all(
@@ -195,11 +195,11 @@ class MergeBuilder:
         return MergeCommand(self.spark, self.spec).run()
 
     def _given(self, assignments: object, what: str) -> Assignments:
-        """Assignments of the Python type that they must have; None would mean `*`."""
+        """Check the Python type of assignments; None would mean `*`."""
         if not isinstance(assignments, Mapping) or not all(isinstance(k, str) for k in assignments):
             raise MergeError(
-                f"{what} maps column names to SQL text or Columns, and is {assignments!r}; for all "
-                f"columns there is the clause's `_all` form.",
+                f"{what} must map column names to SQL text or Columns, not {assignments!r}; for "
+                f"all columns, use the clause's `_all` form.",
                 dataset=self.spec.target,
             )
         return assignments
@@ -226,19 +226,19 @@ def merge_into(
 
     Args:
         spark: A classic session with Delta's extension and catalog.
-        target: A path if it holds "/", else the name of a table.
+        target: A path if it contains "/", else the name of a table.
         source: The rows to merge.
         on: When a source row matches a target row: SQL text or a Column.
-        target_alias: How conditions and values name the target's columns.
-        source_alias: How conditions and values name the source's columns.
-        executor: `auto`, `native`, `classic` or `insert_only`; one that does not apply is replaced
-            by `native`, and the result's `executor_reason` says why.
+        target_alias: Alias of the target in conditions and values.
+        source_alias: Alias of the source in conditions and values.
+        executor: `auto`, `native`, `classic` or `insert_only`; an executor that cannot run the
+            merge is replaced by `native`, and the result's `executor_reason` says why.
 
     Returns:
         A builder; add at least one clause and call `execute`.
 
     Raises:
-        MergeError: There is no executor of this name, or an argument is of another type.
+        MergeError: There is no executor with this name, or an argument has a wrong type.
 
     Example:
         >>> result = (

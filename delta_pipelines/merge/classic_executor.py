@@ -1,8 +1,9 @@
-"""The engine's own executors: classic (updates, deletes, inserts) and insert-only.
+"""The classic executor (updates, deletes, inserts); the insert-only executor derives from it.
 
-One narrow scan of the candidate files against the broadcast source tells which rows match and what
-happens to each. After that only what changes is written: new versions of rows and deletion vectors,
-or, on a table without them, the touched files, each read once, in order and without a shuffle.
+One scan of the candidate files' key columns against the broadcast source finds the matching rows
+and the clause for each. Then only the changes are written: new versions of rows and deletion
+vectors; or, for a table without deletion vectors, the touched files, each read once, in order and
+without a shuffle.
 """
 
 import logging
@@ -39,7 +40,7 @@ from delta_pipelines.delta.merge.materialized_rows import (
 from delta_pipelines.delta.merge.resolved_merge import MergePlan
 from delta_pipelines.delta.merge.transaction import MergeTransaction
 from delta_pipelines.merge.broadcast import PATH_VALUES, near, near_source
-from delta_pipelines.merge.debug_log import tell_join, tell_touched
+from delta_pipelines.merge.debug_log import log_join, log_touched
 from delta_pipelines.merge.failures import check_written, matches_lost, schema_moved
 from delta_pipelines.merge.key_predicates import FEWEST_FILES, KnownKeys
 from delta_pipelines.merge.matches import (
@@ -59,22 +60,22 @@ from delta_pipelines.model.run_steps import Step, reached
 log = logging.getLogger(__name__)
 
 LEVEL = "MEMORY_AND_DISK"
-"""How what matches is kept."""
+"""Storage level of the matching rows."""
 _KEYS = 4
-"""How many columns of the source the narrow scan compares, roughly."""
+"""Approximate number of source columns that the scan for matches compares."""
 FEW_PAIRS, FEW_BYTES = 40_000, 16 * 1024 * 1024
-"""What matches is brought to the driver up to this many rows, and as objects up to this size."""
+"""Maximum number and size of the matching rows that are collected on the driver."""
 
 
 class OwnMerge:
-    """One attempt of a merge by the own executors.
+    """One attempt of a merge by our own executors.
 
     Args:
         spark: The merge's session.
-        plan: The resolved merge, of the prepared source; it has no `obstacles`.
-        source: The fixed source, with `SOURCE_ROW` in every row.
+        plan: The resolved merge with the prepared source; it has no `obstacles`.
+        source: The materialized source, with `SOURCE_ROW` in every row.
         target: Name for messages.
-        skips: For each matched clause, whether it leaves rows alone that would not change.
+        skips: For each matched clause, whether it has `skip_unchanged`.
         once: Application and number of an idempotent write.
     """
 
@@ -109,15 +110,15 @@ class OwnMerge:
             self._does = F.when(F.col(SOURCE_ROW).isNull(), alone).otherwise(self._does)
 
     def run(self, keys: KnownKeys, *, preparing: float = 0.0) -> ChangedRows:
-        """Carry the merge out.
+        """Run the merge.
 
         Args:
-            keys: What is known of the source's keys.
-            preparing: Seconds that the source took.
+            keys: What is known about the source's keys.
+            preparing: Seconds for preparing the source.
 
         Raises:
-            MergeError: Several source rows match one target row; the table was defined anew
-                meanwhile; what matches got lost.
+            MergeError: Several source rows match one target row; the table's definition changed
+                meanwhile; or the matching rows were lost.
         """
         if not self._txn.is_as_analysed:
             raise schema_moved(self._target, self._txn.changes_since_analysis)
@@ -126,13 +127,13 @@ class OwnMerge:
         self._keys = keys
         count = self._count
         within = keys.within if self._plan.target.files >= FEWEST_FILES else ()
-        candidates = self._txn.files.candidates(within, marks_rows=bool(self._acting))
+        candidates = self._txn.files.candidates(within, writes_vectors=bool(self._acting))
         started = time.monotonic()
-        skipped = self._txn.tell_skipping(candidates)
+        skipped = self._txn.record_skipping(candidates)
         matches = self.find_touched_files(candidates)
         scanned = time.monotonic()
         try:
-            tell_touched(log, matches)
+            log_touched(log, matches)
             changed = self._write(candidates, matches, count)
         except SPARK_FAILURES as exc:
             if rows_failure(exc, matches.pairs) is RowsFailure.LOST_BLOCK:
@@ -157,10 +158,11 @@ class OwnMerge:
 
     @property
     def _count(self) -> int:
-        # Before Python 3.12 a cached_property has one lock for all merges, and this may be a job.
+        # Not a cached_property: before Python 3.12 it has one lock for all merges, and the count
+        # may run a job.
         if self._counted is None:
-            told = (self._keys.count, self._source.count)
-            known = next((count for count in told if count is not None), None)
+            counts = (self._keys.count, self._source.count)
+            known = next((count for count in counts if count is not None), None)
             self._counted = self._source.frame.count() if known is None else known
         return self._counted
 
@@ -171,10 +173,10 @@ class OwnMerge:
         return near_source(self._spark, self._source, self._count, columns)
 
     def find_touched_files(self, candidates: Files) -> Matches:
-        """Find what matches, by one narrow scan of the candidates.
+        """Find the matching rows by one scan of the candidates' key columns.
 
         Args:
-            candidates: Files that may hold matches.
+            candidates: Files that may contain matches.
         """
         if not len(candidates) or not (self._count or self._by_source):
             return Matches(None, 0, 0, {})
@@ -186,7 +188,7 @@ class OwnMerge:
         pairs = joined.select(FILE, ROW, F.col(SOURCE_ROW).alias(PAIR), self._does.alias(DO))
         if self._by_source:
             pairs = pairs.where(F.col(PAIR).isNotNull() | (F.col(DO) != NOTHING))
-        # What few rows match are few as a rule, of which the driver can say all without a job.
+        # A small source usually has few matches; the driver can count them without a job.
         few = self._count <= FEW_PAIRS and not self._by_source
         limits = {"max_rows": FEW_PAIRS, "max_bytes": FEW_BYTES}
         here = few and self._source.on_driver
@@ -195,7 +197,7 @@ class OwnMerge:
         with kept(fixed, self._target):
             rows = first_rows(self._spark, fixed, FEW_PAIRS + 1) if few else None
             few = rows is not None and len(rows) <= FEW_PAIRS
-            # Of rows that are deleted twice a bitmap tells only that they are among those deleted.
+            # A bitmap cannot show which rows are deleted twice.
             mixed = bool(self._by_source) and deletes_alone(self._matched)
             bitmaps = not few and self._by_vectors and not mixed
             return counted(
@@ -220,7 +222,7 @@ class OwnMerge:
         at_once = inserts and self._by_vectors and self._is_of_source(matches)
         if matches.by_clause:
             if self._by_vectors:
-                parts += self._by_deletion_vectors(candidates, matches, only_mark=at_once)
+                parts += self._by_deletion_vectors(candidates, matches, only_delete=at_once)
             else:
                 touched = self._touched(candidates, matches)
                 parts.append(self._rewritten(touched))
@@ -250,14 +252,14 @@ class OwnMerge:
         return ChangedRows(changed["update"], changed["delete"], inserted)
 
     def _is_of_source(self, matches: Matches) -> bool:
-        """True when all that is written comes from the source's rows alone."""
+        """True when all written values come from the source's rows."""
         updates = [n for n in matches.by_clause if self._acting[n].action == "update"]
         alone = any(n >= len(self._matched) for n in updates)
         reads_target = any(self._acting[n].reads_target for n in updates)
         return bool(updates) and not (alone or reads_target or self._feeds)
 
     def _all_alike(self, matches: Matches) -> PlannedClause | None:
-        """The clause with whose values every row of the source is written once; None if not so."""
+        """The single clause whose values apply to every source row, or None."""
         clauses = [self._acting[n] for n in matches.by_clause]
         if self._count > matches.sources:
             clauses += self._not_matched
@@ -268,28 +270,28 @@ class OwnMerge:
         return clauses[0] if once and alike else None
 
     def _of_source(self, matches: Matches) -> DataFrame:
-        """The updated rows and the new ones, in one pass over the source."""
+        """The updated and the new rows, in one pass over the source."""
         assert matches.pairs is not None
         first = len(self._acting)
         pairs = self._near(matches.pairs.frame.select(PAIR, DO), matches.count)
         rows = self._source.frame.join(pairs, F.col(SOURCE_ROW) == F.col(PAIR), "left")
         new = first_acting(self._not_matched, begin=first)
         rows = rows.withColumn(DO, F.when(F.col(PAIR).isNull(), new).otherwise(F.col(DO)))
-        # One that acts on no row may read the target.
+        # Only clauses that act: any other update may read the target.
         acts = {n: self._acting[n] for n in matches.by_clause if self._acting[n].action == "update"}
         clauses = acts | dict(enumerate(self._not_matched, first))
         return self._valued(rows.where(F.col(DO).isin(list(clauses))), clauses, F.col(DO))
 
     def _by_deletion_vectors(
-        self, candidates: Files, matches: Matches, *, only_mark: bool
+        self, candidates: Files, matches: Matches, *, only_delete: bool
     ) -> list[DataFrame]:
-        """Mark the rows that change as deleted; gives the new versions of those updated."""
+        """Delete the changing rows by deletion vectors; return the updated rows' new versions."""
         acting = matches.acting
         assert acting is not None
         self._step(Step.WRITE)
-        self._txn.delete_rows(candidates, acting.select(FILE, ROW).distinct(), matches.places)
+        self._txn.delete_rows(candidates, acting.select(FILE, ROW).distinct(), matches.positions)
         updates = [n for n in matches.by_clause if self._acting[n].action == "update"]
-        if only_mark or not (updates or self._feeds):
+        if only_delete or not (updates or self._feeds):
             return []
         changed = acting if self._feeds else acting.where(F.col(DO).isin(updates))
         source = self._source.frame
@@ -297,32 +299,32 @@ class OwnMerge:
         alone = any(n >= len(self._matched) for n in updates)
         clauses = {n: self._acting[n] for n in updates}
         if self._feeds or alone or any(self._acting[n].reads_target for n in updates):
-            places = changed.select(
+            positions = changed.select(
                 F.col(FILE).alias(AT_FILE), F.col(ROW).alias(AT_ROW), PAIR, DO
-            ).dropDuplicates([AT_FILE, AT_ROW])  # of an unconditional delete alone
+            ).dropDuplicates([AT_FILE, AT_ROW])  # only an unconditional delete has duplicates
             touched = self._txn.located(self._touched(candidates, matches), by_row=True)
             here = (F.col(FILE) == F.col(AT_FILE)) & (F.col(ROW) == F.col(AT_ROW))
-            wide = len(places.columns) + PATH_VALUES
-            found = touched.join(self._near(places, matches.changed, wide), here)
+            wide = len(positions.columns) + PATH_VALUES
+            found = touched.join(self._near(positions, matches.changed, wide), here)
             rows = found.join(self._near_source(), on, "left")
-            tell_join(log, "leftOuter", source, touched, self._plan, rows)
+            log_join(log, "leftOuter", source, touched, self._plan, rows)
         elif (alike := self._all_alike(matches)) is not None:
             rows, clauses = source, {0: alike}
         else:
             rows = source.join(self._near(changed.select(PAIR, DO), matches.changed), on)
         if self._feeds:
-            return [self._told(rows, clauses)]
+            return [self._with_change_feed(rows, clauses)]
         return [self._valued(rows, clauses, F.col(DO))]
 
     def _touched(self, candidates: Files, matches: Matches) -> Files:
         return self._txn.files.touched(candidates, matches.files)
 
     def _rewritten(self, touched: Files) -> DataFrame:
-        """The touched files' rows, changed where they match; a copied row stays as it is."""
+        """The touched files' rows: changed where a clause acts, otherwise copied."""
         located = self._txn.located(touched, by_row=False)
         source = self._near_source()
         joined = located.join(source, self._plan.condition, "left")
-        tell_join(log, "leftOuter", source, located, self._plan, joined)
+        log_join(log, "leftOuter", source, located, self._plan, joined)
         does = self._does
         if not self._by_source:
             does = F.when(F.col(SOURCE_ROW).isNull(), F.lit(NOTHING)).otherwise(does)
@@ -330,19 +332,19 @@ class OwnMerge:
         rows = joined.withColumn(DO, does)
         updates = {n: c for n, c in enumerate(self._acting) if c.action == "update"}
         if self._feeds:
-            return self._told(rows, updates)
+            return self._with_change_feed(rows, updates)
         if deletes:
             rows = rows.where(~F.col(DO).isin(deletes))
         return self._valued(rows, updates, F.col(DO), keep=True)
 
-    def _told(self, rows: DataFrame, updates: dict[int, PlannedClause]) -> DataFrame:
-        """Rows for the table and rows for its change data feed, told apart by `_change_type`.
+    def _with_change_feed(self, rows: DataFrame, updates: dict[int, PlannedClause]) -> DataFrame:
+        """Compose rows for the table and rows for its change data feed (with `_change_type`).
 
         Args:
-            rows: Rows of the target with their source's values and the clause that acts.
-            updates: The clauses that update; any other that acts deletes.
+            rows: Rows of the target with their source row's values and the clause that acts.
+            updates: The clauses that update; all other clauses that act are deletes.
 
-        Source of the rule: Delta's `writeFiles` puts rows with a `_change_type` into the feed.
+        Source of the rule: Delta's `writeFiles` writes rows with a `_change_type` to the feed.
         """
         does = F.col(DO)
         before, after = F.lit("update_preimage"), F.lit("update_postimage")
@@ -351,13 +353,13 @@ class OwnMerge:
             .when(does.isin(list(updates)), F.array(F.lit(None), before, after))
             .otherwise(F.array(F.lit("delete")))
         )
-        each = repeated(rows, kinds)
+        all_kinds = repeated(rows, kinds)
         was = F.col(KIND).isin("update_preimage", "delete")
         acts = F.when(F.coalesce(was, F.lit(False)), F.lit(NOTHING)).otherwise(does)
-        return self._valued(each, updates, acts, keep=True, also=(F.col(KIND).alias(FEED),))
+        return self._valued(all_kinds, updates, acts, keep=True, also=(F.col(KIND).alias(FEED),))
 
     def _inserted(self, matches: Matches, count: int) -> tuple[DataFrame, int]:
-        """The rows of the source that match nothing, as rows of the target, and how many."""
+        """The source rows without a match, as rows of the target, and their number."""
         rows = self._source.frame
         if matches.sources and matches.pairs is not None:
             found = self._near(matches.pairs.frame.select(PAIR), matches.count)
@@ -379,13 +381,13 @@ class OwnMerge:
         keep: bool = False,
         also: Sequence[Column] = (),
     ) -> DataFrame:
-        """Rows of the target: every column by the clause that acts, or, with `keep`, as it was."""
+        """Rows of the target: values by the clause that acts; with `keep`, else the old values."""
         current = self._plan.target.columns if keep else ()
         names = self._plan.target.schema.names
         return valued(Jvm(self._spark), rows, names, clauses, does=does, current=current, also=also)
 
     def _unchanged(self, skips: Sequence[bool]) -> dict[int, Column]:
-        """For the clauses that skip, when a row would keep all its values."""
+        """Number of a clause with `skip_unchanged` -> condition for a row that keeps its values."""
         if not any(skips):
             return {}
         schema = self._plan.target.schema

@@ -23,7 +23,7 @@ Assignments = Mapping[str, Expression]
 
 
 class ClauseKind(str, Enum):
-    """Which pairs of rows a clause sees; the value is the SQL after WHEN."""
+    """The pairs of rows that a clause sees; the value is the SQL after WHEN."""
 
     MATCHED = "MATCHED"
     NOT_MATCHED = "NOT MATCHED"
@@ -37,8 +37,8 @@ class MatchedUpdate:
     Args:
         condition: Sees both rows; None means always.
         assignments: None means `UPDATE SET *`.
-        skip_unchanged: Leave a target row alone when every value to be assigned is
-            NULL-safely equal (`<=>`) to what it holds.
+        skip_unchanged: Do not write a target row if every new value is NULL-safely equal
+            (`<=>`) to the present one.
     """
 
     kind: ClassVar[ClauseKind] = ClauseKind.MATCHED
@@ -106,7 +106,7 @@ def is_insert_only(clauses: Sequence[Clause]) -> bool:
 
 
 def clause_problem(clauses: Sequence[Clause]) -> str | None:
-    """Say what is wrong with a merge's clauses as a sentence with Delta's error class, or None.
+    """Describe what is wrong with a merge's clauses, with Delta's error class; None if nothing.
 
     Args:
         clauses: All clauses in the order in which they were added.
@@ -125,7 +125,7 @@ def clause_problem(clauses: Sequence[Clause]) -> str | None:
             error_class = f"DELTA_NON_LAST_{kind.value.replace(' ', '_')}_CLAUSE_OMIT_CONDITION"
             return (
                 f"[{error_class}] When there are several WHEN {kind.value} clauses, only the last "
-                "may omit its condition: clauses after one without a condition never act. "
+                "may omit its condition: clauses after a clause without a condition never act. "
                 "Give it a condition or add it last."
             )
     for clause in clauses:
@@ -154,8 +154,8 @@ def _expression_problem(clause: Clause) -> str | None:
         first = spelled.setdefault(_folded(name), name)
         if first != name:
             return (
-                f"{first!r} and {name!r} are one column, because Spark compares names without "
-                f"letter case and quotes; assign it once."
+                f"{first!r} and {name!r} are the same column, because Spark ignores letter case "
+                f"and quotes in names; assign it once."
             )
     for name, value in assignments.items():
         if not isinstance(value, str | Column):
@@ -165,6 +165,6 @@ def _expression_problem(clause: Clause) -> str | None:
 
 
 def _folded(name: str) -> str:
-    """A column's name as Spark compares it; a quoted name with a dot is left as it is."""
+    """Normalize a column's name as Spark does; a quoted name with a dot stays as it is."""
     quoted = _QUOTED.fullmatch(name.strip())
     return (quoted[1] if quoted else name.strip()).lower()

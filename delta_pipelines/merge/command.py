@@ -35,7 +35,7 @@ from delta_pipelines.merge.clauses import (
     clauses_of,
     is_insert_only,
 )
-from delta_pipelines.merge.conflict_queue import turn
+from delta_pipelines.merge.conflict_queue import queued_merge
 from delta_pipelines.merge.executor_choice import (
     INSERTS_EVERYWHERE,
     ExecutorChoice,
@@ -71,7 +71,7 @@ from delta_pipelines.model.setting_names import AUTO_MERGE, TXN_NUMBER, USER_MET
 logger = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 5
-"""How often a merge runs when other writers keep committing first."""
+"""Maximum number of attempts when other writers keep committing first."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
@@ -86,14 +86,14 @@ class _Outcome:
 
 
 class MergeCommand:
-    """Runs one merge.
+    """Run one merge.
 
-    The merge runs in a session of its own, so that its settings and its mark in the commit's user
-    metadata meet no other merge of the caller's session.
+    The merge runs in its own session, so that its settings and its token in the commit's user
+    metadata do not affect other merges of the caller's session.
 
     Args:
         spark: A classic session.
-        spec: What to do.
+        spec: The merge to run.
     """
 
     def __init__(self, spark: SparkSession, spec: MergeSpec) -> None:
@@ -103,14 +103,14 @@ class MergeCommand:
         self._attempts = 0
         self._reason = MaterializeSourceReason.UNKNOWN
         self._once: tuple[str, int] | None = None
-        """The application and number by which the table remembers that this merge was done."""
+        """Application and number of an idempotent write, which the table records."""
         self._keys: KnownKeys | None = None
-        """What is known of the keys of the source that is prepared, once they were looked at."""
+        """What is known about the prepared source's keys; None if they were not examined."""
         self._preparing = 0.0
-        """Seconds that the source took."""
+        """Seconds for preparing the source."""
 
     def run(self) -> MergeResult:
-        """Check, prepare and execute the merge, again after a conflict.
+        """Check, prepare and execute the merge; run it again after a conflict.
 
         Raises:
             MergeError: See `MergeBuilder.execute`.
@@ -130,7 +130,7 @@ class MergeCommand:
         noted = session.conf.get(USER_METADATA, None)
         session.conf.set(USER_METADATA, merge_user_metadata(self._token, spec.user_metadata, noted))
         self._once = numbered_write(session, spec.target)
-        # Much of Spark's and Delta's analysis asks the thread's active session for its settings.
+        # Much of Spark's and Delta's analysis reads settings from the thread's active session.
         with active(session):
             result = self._run(session)
         if self._once is not None:
@@ -144,7 +144,7 @@ class MergeCommand:
         source = MergeSource(session, spec.target)
 
         def run() -> _Outcome:
-            # The prepared source is reused after a conflict, and prepared again after a loss.
+            # The prepared source is reused after a conflict, and prepared again after a lost block.
             retrying = Retrying(
                 retry=retry_if_exception(was_overtaken),
                 stop=stop_after_attempt(MAX_ATTEMPTS),
@@ -152,7 +152,7 @@ class MergeCommand:
                 before_sleep=self._log_retry,
                 reraise=True,
             )
-            return retrying(self._in_turn, session, target, before, source)
+            return retrying(self._queued_attempt, session, target, before, source)
 
         try:
             outcome = source.run_with_materialized_source_lost_retries(run)
@@ -179,11 +179,11 @@ class MergeCommand:
             attempts=self._attempts,
         )
 
-    def _in_turn(
+    def _queued_attempt(
         self, session: SparkSession, target: DeltaTable, before: int, source: MergeSource
     ) -> _Outcome:
-        with turn(self._spec.target, overtaken=self._attempts > 0) as waited:
-            if waited or self._attempts:  # a table object keeps the schema it was opened with
+        with queued_merge(self._spec.target, overtaken=self._attempts > 0) as waited:
+            if waited or self._attempts:  # a DeltaTable keeps the schema from its creation
                 target = open_target(session, self._spec.target)
             return self._attempt(session, target, before, source)
 
@@ -191,7 +191,7 @@ class MergeCommand:
         self, session: SparkSession, target: DeltaTable, before: int, source: MergeSource
     ) -> _Outcome:
         self._attempts += 1
-        if self._once is not None:  # Delta forgets the number when it has used it
+        if self._once is not None:  # Delta unsets the number after its use
             session.conf.set(TXN_NUMBER, str(self._once[1]))
         plan = self._resolved(session, target)
         choice = self._choose(session, plan)
@@ -214,7 +214,7 @@ class MergeCommand:
             if commit is None:
                 raise
             logger.warning(
-                "Merge into %s is committed as version %d, although Delta failed after it: %s",
+                "Merge into %s is committed as version %d, although Delta failed afterwards: %s",
                 self._spec.target,
                 commit.version,
                 exc,
@@ -224,13 +224,13 @@ class MergeCommand:
         return _Outcome(changed, commit, self._reason, choice, note)
 
     def _found(self, target: DeltaTable, before: int) -> MergeCommit | None:
-        """The commit of a merge that Delta carried out, which tells none."""
+        """Find the commit of Delta's own MERGE, which does not return it."""
         try:
             return find_merge_commit(target, before, self._token)
-        except SPARK_FAILURES as exc:  # it is committed all the same
+        except SPARK_FAILURES as exc:  # the merge is committed nevertheless
             raise MergeError(
-                "Delta carried the merge out, but its commit cannot be read back. Look at the "
-                "history of the table before you run it again.",
+                "Delta ran the merge, but its commit cannot be read back. Check the table's "
+                "history before you run the merge again.",
                 dataset=self._spec.target,
             ) from exc
 
@@ -273,7 +273,7 @@ class MergeCommand:
         )
 
     def _inserts(self, plan: MergePlan, source: MergeSource) -> ExecutorChoice | None:
-        """Another choice for inserts alone, once their keys are known; None for the same one."""
+        """Revise the choice for only inserts when their keys are known; None to keep it."""
         fixed = source.fixed
         if fixed is None or fixed.on_driver:
             return None
@@ -286,14 +286,14 @@ class MergeCommand:
     ) -> tuple[ChangedRows, str]:
         if source.fixed is None:
             return run_resolved(plan), ""
-        can_be_told = can_prune(plan) and missing_members(session) is None
+        prunes = can_prune(plan) and missing_members(session) is None
         plan = plan.with_source(source.get_source_df())
         injection = Injection(plan)
-        if can_be_told:
+        if prunes:
             queries = source.fixed.on_driver or is_worth_asking(plan)
             keys = known_keys(plan, source.fixed, queries=queries)
             injection = inject(plan, keys, count=queries)
-        # What is fixed already need not be fixed again by Delta; but after a lost block, by us.
+        # Delta must not materialize the source again; after a lost block, `MergeSource` does.
         with setting(session, MODE, "none"):
             return run_resolved(injection.plan), injection.note
 
@@ -326,18 +326,18 @@ class MergeCommand:
 
     def _resolved(self, session: SparkSession, target: DeltaTable) -> MergePlan | None:
         if missing_members(session) is not None:
-            return None  # nothing of Delta's is touched that may be otherwise
+            return None  # do not call members that may differ in this version of Delta
         try:
             return resolve_merge(session, described(target, self._spec))
         except SPARK_FAILURES:
-            # Delta's own analysis tells what is wrong when the merge runs.
+            # Delta's own analysis reports the problem when the merge runs.
             logger.debug("The merge into %s cannot be resolved", self._spec.target, exc_info=True)
             return None
 
     def _prepare(
         self, session: SparkSession, plan: MergePlan | None, source: MergeSource, *, always: bool
     ) -> None:
-        """Prepare the source, unless an earlier attempt did and this one reads no more of it."""
+        """Prepare the source, unless the source of an earlier attempt can be used again."""
         columns = plan.source_columns if plan else None
         if source.serves(columns, always=always):
             return
@@ -357,16 +357,16 @@ class MergeCommand:
     def _reduced(
         self, session: SparkSession, source: MergeSource, *, widens: bool
     ) -> tuple[MergeSpec, str]:
-        """The merge without what it would not change.
+        """Reduce the merge to the rows that it would change.
 
-        These rows were compared with the target, so Delta fixes them inside the transaction.
+        These rows were compared with the target, so Delta materializes them in the transaction.
         """
         spec = replace(self._spec, source=source.get_source_df())
         if not spec.skips_unchanged:
             return spec, ""
         rows = self._target_rows()
         if rows.storageLevel != StorageLevel.NONE:
-            # Spark would answer from the cache, which may be older than the table.
+            # Spark would read the cache, which may be older than the table.
             return spec, "skip_unchanged has no effect: the table is cached"
         case_sensitive = is_on(session, "spark.sql.caseSensitive", "false")
         evolves = spec.schema_evolution or is_on(session, AUTO_MERGE, "false")

@@ -1,8 +1,8 @@
-"""Merges of one process into one table take turns, once they were in each other's way.
+"""Queue merges of one process into one table for some time after a conflict.
 
-Of several merges that read what the others write, Delta lets one commit; the others were for
-nothing. Merges that do not meet run side by side: nobody waits before the first conflict, and a
-while after the last one nobody does again.
+Of several merges that read what the others write, Delta lets only one commit; the other merges have
+to run again. Merges without conflicts run in parallel: no merge waits before the first conflict,
+nor some time after the last one.
 """
 
 import logging
@@ -14,13 +14,13 @@ from weakref import WeakValueDictionary
 log = logging.getLogger(__name__)
 
 LONGEST_WAIT = 30.0
-"""Seconds for one attempt; a long merge of other rows is no reason to wait longer."""
-TURNS = 16
-"""How many merges go one by one after a conflict, if they come while another one runs."""
+"""Maximum wait of one attempt, in seconds; the other merge may be long and change other rows."""
+SERIAL_MERGES = 16
+"""Number of merges that run one by one after a conflict, if they start while another one runs."""
 
 
 class _Table:
-    """Who may merge into one table, and how many turns are left since the last conflict."""
+    """One table's lock, and the number of merges that still have to queue."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -32,34 +32,34 @@ _guard = threading.Lock()
 
 
 @contextmanager
-def turn(target: str, *, overtaken: bool) -> Iterator[bool]:
-    """Wait for a merge that has its turn at the same table, and take the next one if need be.
+def queued_merge(target: str, *, overtaken: bool) -> Iterator[bool]:
+    """Wait for a merge into the same table that has the lock, and take the lock if necessary.
 
     Args:
-        target: The table's name or path, as told.
-        overtaken: An earlier attempt of this merge failed, as a rule because of another commit.
+        target: The table's name or path, as the caller wrote it.
+        overtaken: An earlier attempt of this merge failed, usually because of another commit.
 
     Yields:
-        True when it had to wait.
+        True when the merge had to wait.
 
     Example:
-        >>> with turn("air.airports", overtaken=False) as waited:
+        >>> with queued_merge("air.airports", overtaken=False) as waited:
         ...     waited
         False
     """
     with _guard:
         table = _tables.setdefault(target, _Table())
         if overtaken:
-            table.left = TURNS
-    mine = table.lock.acquire(blocking=False)
-    waited = not mine
+            table.left = SERIAL_MERGES
+    has_lock = table.lock.acquire(blocking=False)
+    waited = not has_lock
     if waited:
-        log.debug("A merge into %s waits for another one of this process.", target)
-        mine = table.lock.acquire(timeout=LONGEST_WAIT)
+        log.debug("A merge into %s waits for another merge of this process.", target)
+        has_lock = table.lock.acquire(timeout=LONGEST_WAIT)
     with _guard:
-        keeps = mine and (overtaken or (waited and table.left > 0))
+        keeps = has_lock and (overtaken or (waited and table.left > 0))
         table.left -= keeps
-    if mine and not keeps:
+    if has_lock and not keeps:
         table.lock.release()
     try:
         yield waited

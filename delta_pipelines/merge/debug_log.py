@@ -1,7 +1,7 @@
-"""What the own executors tell the log of their work, in the words of Delta's own.
+"""DEBUG lines of our executors, in the wording of Delta's MERGE.
 
-Source of the texts: Delta's `MergeIntoCommand`. The plan of a join takes a planning of its own, so
-nothing is composed unless somebody listens.
+Source of the texts: Delta's `MergeIntoCommand`. The text of a join's plan takes an extra planning,
+so it is composed only if DEBUG is on.
 """
 
 import logging
@@ -13,18 +13,13 @@ from delta_pipelines.delta.merge.resolved_merge import MergePlan
 from delta_pipelines.merge.matches import Matches
 
 
-def tell_touched(log: logging.Logger, matches: Matches) -> None:
-    """Tell in which files rows change.
-
-    Args:
-        log: Who tells.
-        matches: What was found.
-    """
+def log_touched(log: logging.Logger, matches: Matches) -> None:
+    """Log the files in which rows change."""
     if log.isEnabledFor(logging.DEBUG):
         log.debug("findTouchedFiles: matched files:\n  %s", "\n  ".join(matches.files))
 
 
-def tell_join(
+def log_join(
     log: logging.Logger,
     kind: str,
     source: DataFrame,
@@ -32,15 +27,15 @@ def tell_join(
     plan: MergePlan,
     joined: DataFrame,
 ) -> None:
-    """Tell how the touched files' rows meet those of the source.
+    """Log the join of the touched files' rows with the source.
 
     Args:
-        log: Who tells.
-        kind: Of the join: `leftOuter` where Delta has `rightOuter`, for the target stands left.
+        log: The logger.
+        kind: Kind of the join: `leftOuter`, which is `rightOuter` in Delta: our target is left.
         source: The source's rows.
         target: The rows of the touched files.
         plan: The merge.
-        joined: Both.
+        joined: The join.
     """
     if not log.isEnabledFor(logging.DEBUG):
         return

@@ -1,4 +1,4 @@
-"""Which executor runs a merge, and why: decided before anything is read."""
+"""Choose the executor of a merge, before anything is read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Literal, get_args
 from delta_pipelines.errors import MergeError
 
 SMALL_BYTES = 3 * 1024 * 1024
-"""Without deletion vectors the own executor was faster up to 2 MB of source, slower from 4 MB."""
+"""Without deletion vectors, our executor was faster up to 2 MB of source, slower from 4 MB."""
 SMALL_INSERTS = 8 * 1024 * 1024
-"""Inserts alone: the own executor was no slower up to 7.6 MB of source, slower with 41 MB."""
+"""For only inserts, our executor was not slower up to 7.6 MB of source, slower with 41 MB."""
 Executor = Literal["auto", "native", "classic", "insert_only"]
 EXECUTORS: tuple[str, ...] = get_args(Executor)
 """Names that `merge_into(executor=...)` accepts."""
@@ -21,11 +21,11 @@ class UnknownExecutorError(MergeError, ValueError):
 
 @dataclass(frozen=True)
 class ExecutorChoice:
-    """The executor that runs and the reason, as a sentence without a full stop.
+    """The executor of a merge.
 
     Args:
         executor: `native` is Delta's own MERGE.
-        reason: Why this one.
+        reason: Why, as a sentence without a full stop.
     """
 
     executor: str
@@ -34,17 +34,17 @@ class ExecutorChoice:
 
 INSERTS_EVERYWHERE = ExecutorChoice(
     "native",
-    "it only inserts, and the keys of its many rows leave out few of the table's files, which "
+    "it only inserts, and the keys of its many rows exclude few of the table's files, which "
     "Delta's own MERGE reads in one pass",
 )
-"""The choice for inserts of more rows than the driver keeps, whose keys lie in most files."""
+"""The choice for only inserts, of too many rows for the driver, with keys in most files."""
 
 
 def check_executor(name: str, target: str) -> None:
-    """Refuse a name that is no executor's.
+    """Reject an unknown executor name.
 
     Args:
-        name: What the caller asked for.
+        name: The requested executor.
         target: The merge's target, for the message.
 
     Raises:
@@ -52,7 +52,7 @@ def check_executor(name: str, target: str) -> None:
     """
     if name not in EXECUTORS:
         raise UnknownExecutorError(
-            f"{name!r} is no merge executor; use one of {', '.join(map(repr, EXECUTORS))}.",
+            f"{name!r} is not a merge executor; use one of {', '.join(map(repr, EXECUTORS))}.",
             dataset=target,
         )
 
@@ -72,9 +72,9 @@ def choose_executor(
         requested: One of `EXECUTORS`.
         insert_only: The merge has insert clauses only.
         vectors: The table's rows are deleted by deletion vectors.
-        source_bytes: How large the source is, as far as that is known before it is read.
+        source_bytes: Estimated size of the source, before it is read.
         part_by_source: It has NOT MATCHED BY SOURCE clauses, each with a condition.
-        obstacles: Why only Delta's own MERGE can carry it out, as parts of sentences.
+        obstacles: Why only Delta's own MERGE can run it, as parts of sentences.
 
     Example:
         >>> choose_executor("classic", obstacles=["the table tracks rows"]).reason
@@ -84,15 +84,15 @@ def choose_executor(
         return ExecutorChoice("native", "native was asked for")
     if requested == "auto":
         if obstacles:
-            told = f"{' and '.join(obstacles)}, so Delta's own MERGE ran"
-            return ExecutorChoice("native", told)
+            reason = f"{' and '.join(obstacles)}, so Delta's own MERGE ran"
+            return ExecutorChoice("native", reason)
         if insert_only:
             return _inserts(source_bytes)
         return _automatic(vectors, source_bytes <= SMALL_BYTES, part_by_source)
     reasons = list(obstacles)
     if insert_only != (requested == "insert_only"):
         reasons.append(
-            "it has insert clauses only" if insert_only else "it has other clauses than inserts"
+            "it has only insert clauses" if insert_only else "it has other clauses than inserts"
         )
     if reasons:
         why = " and ".join(reasons)
@@ -113,18 +113,18 @@ def _inserts(source_bytes: int) -> ExecutorChoice:
 
 
 def _automatic(vectors: bool, small: bool, part_by_source: bool) -> ExecutorChoice:
-    """What was measured to be faster (`benchmarks/merge.py`); where nothing was, Delta's own.
+    """Choose the faster executor by measurements (`benchmarks/merge.py`); if unclear, Delta's own.
 
-    Without deletion vectors both rewrite the touched files, and fixing a large source takes longer
-    than the scan of the target that it spares.
+    Without deletion vectors both rewrite the touched files, and materializing a large source takes
+    longer than the scan of the target that it saves.
     """
     if vectors:
         return ExecutorChoice(
             "classic", "matches are found by one scan, and only the changed rows are written"
         )
-    if part_by_source:  # Delta's own MERGE reads all files for them, and writes all anew
+    if part_by_source:  # for them, Delta's own MERGE reads and rewrites all files
         return ExecutorChoice(
-            "classic", "of the rows that nothing matches only files that can hold them are read"
+            "classic", "for NOT MATCHED BY SOURCE, only files that can contain such rows are read"
         )
     if small:
         return ExecutorChoice(
@@ -132,5 +132,5 @@ def _automatic(vectors: bool, small: bool, part_by_source: bool) -> ExecutorChoi
         )
     return ExecutorChoice(
         "native",
-        "without deletion vectors Delta's own MERGE is no slower with a source that is not small",
+        "without deletion vectors, Delta's own MERGE is not slower with a source that is not small",
     )

@@ -1,4 +1,4 @@
-"""What Delta's MERGE raises, and whether running the merge again helps."""
+"""Errors of a merge, and whether a retry can help."""
 
 import re
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _AMBIGUOUS = (
     "which source should be used to update the matching target row. You can preprocess the source "
     "table to eliminate the possibility of multiple matches. Nothing was written."
 )
-# A merge reads the table's protocol anew in its next attempt.
+# A merge reads the table's protocol again in its next attempt.
 _CONFLICTS = (*PASSING_CONFLICTS, "ProtocolChangedException")
 _SCHEMA_CHANGED = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 _OVERTAKEN = (
@@ -34,43 +34,43 @@ _CONDITION = re.compile(r"\[(?P<name>[A-Z0-9_.]+)\]")
 
 
 class RunAgainError(MergeError):
-    """The merge found on its way that it has to begin anew; nothing was written."""
+    """The merge has to start again; nothing was written."""
 
 
 def schema_moved(target: str, changes: Sequence[str]) -> RunAgainError:
-    """The error for a target that is no longer defined as the merge was resolved against it.
+    """Create the error for a target whose definition changed after the merge was resolved.
 
     Args:
         target: Name for messages.
-        changes: What is otherwise, as sentences of Delta's.
+        changes: The changes, as sentences of Delta.
     """
-    told = " ".join(changes) or "Properties, partitions or table features."
+    description = " ".join(changes) or "Properties, partitions or table features."
     return RunAgainError(
         "[DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS] The schema of your Delta table has changed in an "
         "incompatible way since your DataFrame or DeltaTable object was created. Please redefine "
-        f"your DataFrame or DeltaTable object. Changes: {told} Nothing was written; run the merge "
-        "again.",
+        f"your DataFrame or DeltaTable object. Changes: {description} Nothing was written; run "
+        "the merge again.",
         dataset=target,
         transient=True,
     )
 
 
 def matches_lost(target: str) -> RunAgainError:
-    """The error for a lost block of what matches, as it was found."""
+    """Create the error for a lost block of the matching rows' checkpoint."""
     return RunAgainError(
-        "executors ended while the merge was on its way, and with them which rows match; nothing "
-        "was written. Run it again.",
+        "executors ended during the merge, and the list of matching rows was lost with them; "
+        "nothing was written. Run the merge again.",
         dataset=target,
         transient=True,
     )
 
 
 def check_written(written: int | None, due: int, target: str) -> None:
-    """Hold what was written against what was found before, ahead of the commit.
+    """Compare the number of written rows with the expected number, before the commit.
 
-    Only what loses rows silently comes between: `spark.sql.files.ignoreCorruptFiles`, or
-    `ignoreMissingFiles`, over a file that could be read a moment ago. Delta's own MERGE has a check
-    of the kind with this error class (`validateNumRecords`), coarser because it knows less.
+    They differ if rows were lost silently: by `spark.sql.files.ignoreCorruptFiles` or
+    `ignoreMissingFiles`, when a file could be read in the scan and not in the write. Delta's own
+    MERGE has a similar, coarser check with this error class (`validateNumRecords`).
 
     Args:
         written: Rows in the new data files; None when they have no statistics.
@@ -78,7 +78,7 @@ def check_written(written: int | None, due: int, target: str) -> None:
         target: Name for messages.
 
     Raises:
-        MergeError: They differ.
+        MergeError: The numbers differ.
 
     Example:
         >>> check_written(3, 3, "air.airports")
@@ -86,9 +86,10 @@ def check_written(written: int | None, due: int, target: str) -> None:
     if written is not None and written != due:
         raise MergeError(
             f"[DELTA_NUM_RECORDS_MISMATCH] Failed to validate the number of records in MERGE: "
-            f"{due} rows were to be written and {written} were. A data file could not be read a "
-            f"second time, as with the setting spark.sql.files.ignoreCorruptFiles; nothing was "
-            f"committed.",
+            f"{due} rows were expected and {written} were written. A data file could not be read "
+            f"a second time, which spark.sql.files.ignoreCorruptFiles hides; nothing was "
+            f"committed. Restore the file, or set spark.sql.files.ignoreCorruptFiles and "
+            f"ignoreMissingFiles to false to see the error.",
             dataset=target,
         )
 
@@ -98,14 +99,14 @@ class AmbiguousMatchError(MergeError):
 
 
 def ambiguous_matches(target: str) -> AmbiguousMatchError:
-    """The error for several source rows that match one target row, with Delta's error class."""
+    """Create the error for several source rows that match one target row (Delta's error class)."""
     return AmbiguousMatchError(_AMBIGUOUS, dataset=target)
 
 
 def was_overtaken(exc: BaseException) -> bool:
-    """True when another writer came first and the merge can run again on the latest snapshot.
+    """True when another writer committed first and the merge can run again on the new snapshot.
 
-    Also when what it found of the target got lost on the way.
+    Also true when the checkpoint of its matching rows was lost.
     """
     if isinstance(exc, RunAgainError):
         return True
@@ -121,29 +122,29 @@ def is_ambiguous(exc: BaseException) -> bool:
 
 def error_class(exc: BaseException) -> str | None:
     """The error class of a Spark failure, such as `DELTA_MERGE_UNRESOLVED_EXPRESSION`."""
-    found = _CONDITION.search(_told(exc))
+    found = _CONDITION.search(_message(exc))
     return found["name"] if found else None
 
 
 def merge_failure(exc: BaseException, target: str, *, attempts: int, hint: str = "") -> MergeError:
-    """Turn what Delta's MERGE raised into an error that names the target.
+    """Convert an exception of Delta's MERGE to an error that names the target.
 
     Args:
         exc: An exception of Spark, Delta or py4j.
         target: The merge's target.
-        attempts: How often the merge ran.
+        attempts: Number of attempts so far.
         hint: A sentence to add.
 
     Returns:
-        An error whose cause is `exc`, with Delta's error class in its message.
+        An error with the cause `exc` and with Delta's error class in its message.
     """
-    text, condition, overtaken = _told(exc), error_class(exc), was_overtaken(exc)
+    text, condition, overtaken = _message(exc), error_class(exc), was_overtaken(exc)
     if condition == _SCHEMA_CHANGED and attempts > 1:
-        # The target was opened anew each time.
+        # The target was opened again for each attempt, so another table must have changed.
         overtaken = False
         text = (
-            f"a table that the source reads was defined anew since its DataFrame was made; nothing "
-            f"was written. Make the DataFrame again. Delta says: {text}"
+            f"a table that the source reads was redefined after the source's DataFrame was "
+            f"created; nothing was written. Create the DataFrame again. Delta says: {text}"
         )
     if overtaken:
         times = "once" if attempts == 1 else f"{attempts} times"
@@ -161,13 +162,13 @@ def merge_failure(exc: BaseException, target: str, *, attempts: int, hint: str =
     return error
 
 
-def _told(exc: BaseException) -> str:
+def _message(exc: BaseException) -> str:
     return explain(_original(exc), "").message
 
 
 def _original(exc: BaseException) -> BaseException:
-    # PySpark fails while it converts some of Delta's errors, because it looks their classes up
-    # among Spark's own; the error that matters is then only the context of that failure.
+    # PySpark fails to convert some of Delta's errors, because it looks up their classes among
+    # Spark's; then the original error is only the context of that failure.
     while isinstance(exc, Py4JJavaError) and isinstance(exc.__context__, Py4JJavaError):
         exc = exc.__context__
     return exc

@@ -1,4 +1,4 @@
-"""The number by which a session has a table remember a merge, so that it is not done twice.
+"""Idempotent merges: a number in the session, which the table records, prevents a second run.
 
 Source of the rule: Delta's docs on idempotent writes, and its `DeltaCommand`.
 """
@@ -11,7 +11,7 @@ from delta_pipelines.model.setting_names import TXN_APPLICATION, TXN_AUTO_RESET,
 
 
 def numbered_write(session: SparkSession, target: str) -> tuple[str, int] | None:
-    """The application and the number that a session gives its writes, None when it gives none.
+    """Read the application and the number of the session's next write; None if they are not set.
 
     Args:
         session: The session.
@@ -24,17 +24,17 @@ def numbered_write(session: SparkSession, target: str) -> tuple[str, int] | None
     number = session.conf.get(TXN_NUMBER, None)
     if (application is None) != (number is None):
         raise MergeError(
-            f"[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS] {TXN_APPLICATION} and {TXN_NUMBER} "
-            "are set both or neither.",
+            f"[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS] only one of {TXN_APPLICATION} and "
+            f"{TXN_NUMBER} is set: set both or neither.",
             dataset=target,
         )
     return None if application is None else (str(application), int(str(number)))
 
 
 def forget_number(session: SparkSession) -> None:
-    """After a merge, forget its number where Delta would, so that the next write needs its own.
+    """Unset the number after a merge if Delta would, so that the next write needs a new one.
 
-    Delta's own MERGE does that in the session that it runs in, which is a copy of the user's.
+    Delta's own MERGE does that only in its own session, which is a copy of the user's.
 
     Args:
         session: The user's session.

@@ -1,11 +1,11 @@
-"""The executor of merges that only insert: which keys are there is all that they ask the target.
+"""The executor of merges that only insert: it needs only the target's keys.
 
-A row of the source is new unless some row of the target matches it; how many do is no matter. So
-the target is read once for the values in ON of the rows that match anything, each row at most once,
-and the source's rows are held against those. Neither side's doubles multiply.
+A source row is new unless a target row matches it; how many match does not matter. So the target
+is scanned once for rows that match any source row, and only their columns in ON are kept. Then an
+anti join with these finds the new source rows. Duplicates on either side do not multiply.
 
-Source of the rule: Delta's `InsertOnlyMergeExecutor`, which joins source and target once, and reads
-all of the target's keys to each task or shuffles them for that.
+Source of the rule: Delta's `InsertOnlyMergeExecutor`, which joins source and target once, and for
+that broadcasts or shuffles all of the target's keys.
 """
 
 from pyspark.sql import DataFrame
@@ -20,23 +20,22 @@ from delta_pipelines.merge.native_executor import ChangedRows
 from delta_pipelines.model.run_steps import Step
 
 _NOT_DISTINCT = ("double", "float", "collate", "map", "variant")
-"""In types with these, values that are one to DISTINCT may still be told apart (-0.0 and 0.0), or
-there is no DISTINCT."""
+"""For types that contain these, DISTINCT fails, or treats different values as one (-0.0, 0.0)."""
 _MOST = 0.9
-"""Where so many keys match as this part of the source's rows, maybe nothing is new."""
+"""If this fraction of the source's rows matches, there may be no new rows at all."""
 
 
 class InsertOnlyMerge(classic_executor.OwnMerge):
-    """One attempt of a merge with insert clauses alone; see `OwnMerge`."""
+    """One attempt of a merge with only insert clauses; see `OwnMerge`."""
 
     def find_touched_files(self, candidates: Files) -> Matches:
-        """Find the keys of the target that match something.
+        """Find the target's keys that match a source row.
 
         Args:
-            candidates: Files that may hold matches.
+            candidates: Files that may contain matches.
 
         Returns:
-            As `pairs`, ON's columns of the target.
+            Matches with ON's columns of the target as `pairs`.
         """
         if not len(candidates) or not self._count:
             return Matches(None, 0, 0, {})

@@ -1,4 +1,4 @@
-"""Keys of an upsert's source: which are missing or ambiguous, and the newest row of each."""
+"""Check the keys of an upsert's source (NULL, ambiguous), and keep the newest row of each key."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from delta_pipelines.model.column_types import holds
 from delta_pipelines.model.identifiers import quoted
 
 SAMPLES = 5
-"""How many keys an error shows."""
+"""Number of keys that an error shows."""
 
 Key = tuple[object, ...]
 
@@ -24,17 +24,17 @@ _NTH, _SEQUENCE, _CONTENT, _ROWS, _LATEST = (
 
 @dataclass(frozen=True)
 class KeyProblems:
-    """What is wrong with the keys of a source.
+    """Problems with the keys of a source.
 
     Args:
         keys: The key columns.
         sequence_by: The column that orders rows of one key, if any.
-        rows: How many rows the source has.
-        null_keys: How many rows have a NULL in some key column.
-        duplicate_keys: How many keys without a NULL are ambiguous. Without `sequence_by`: keys of
-            several rows. With it: keys whose greatest sequence has rows that differ.
+        rows: Number of rows in the source.
+        null_keys: Number of rows with a NULL in a key column.
+        duplicate_keys: Number of ambiguous keys without a NULL. Without `sequence_by`: keys of
+            several rows. With it: keys that have different rows at their greatest sequence.
         null_samples: Up to five keys with a NULL.
-        duplicate_samples: Up to five ambiguous keys, the most frequent ones.
+        duplicate_samples: Up to five ambiguous keys, the most frequent first.
     """
 
     keys: tuple[str, ...]
@@ -51,9 +51,9 @@ class KeyProblems:
 
     def __str__(self) -> str:
         """The problems as sentences; empty when there are none."""
-        told = []
+        sentences = []
         if self.null_keys:
-            told.append(
+            sentences.append(
                 f"{_count(self.null_keys, 'row')} of {self.rows:,} "
                 f"{_has(self.null_keys)} NULL in a key column, for example "
                 f"{render_keys(self.keys, self.null_samples)}; filter them out or fill the key."
@@ -65,15 +65,15 @@ class KeyProblems:
                 else "more than one row"
             )
             remedy = (
-                "use a sequence_by that tells them apart"
+                "use a sequence_by column that orders them"
                 if self.sequence_by
                 else "name a sequence_by column or keep one row per key"
             )
-            told.append(
+            sentences.append(
                 f"{_count(self.duplicate_keys, 'key')} {_has(self.duplicate_keys)} {what}, "
                 f"for example {render_keys(self.keys, self.duplicate_samples)}; {remedy}."
             )
-        return " ".join(told)
+        return " ".join(sentences)
 
 
 def newest_per_key(source: DataFrame, keys: Sequence[str], sequence_by: str | None) -> DataFrame:
@@ -82,9 +82,9 @@ def newest_per_key(source: DataFrame, keys: Sequence[str], sequence_by: str | No
     Args:
         source: Rows with the key columns.
         keys: Names of top-level columns; any characters. NULL counts as a value.
-        sequence_by: Name of a top-level column; NULL is less than everything. Rows that are equal
-            in it keep one of them, so check `key_problems` first. None returns the source as
-            it is.
+        sequence_by: Name of a top-level column; NULL is less than everything. Of rows with an
+            equal sequence, any one is kept, so check `key_problems` first. None returns the
+            source as it is.
 
     Example:
         >>> rows = spark.createDataFrame([("LHR", 1, "a"), ("LHR", 2, "b")], ["icao", "n", "v"])
@@ -106,8 +106,9 @@ def key_problems(source: DataFrame, keys: Sequence[str], sequence_by: str | None
     Args:
         source: Rows with the key columns.
         keys: Names of top-level columns; any characters and any type that can be grouped by.
-        sequence_by: Name of the top-level column whose greatest value wins. Rows that are equal
-            in every column are no problem then; without it any second row of a key is one.
+        sequence_by: Name of the top-level column that decides: the greatest value wins. With it,
+            rows that are equal in every column are not a problem; without it, any second row of
+            a key is.
 
     Example:
         >>> rows = spark.createDataFrame([("LHR", 1), ("LHR", 2), (None, 3)], "icao string, n int")
@@ -172,7 +173,7 @@ def _per_sequenced_key(
         _column(sequence).alias(_SEQUENCE),
         F.struct(*content, F.lit(0).alias("__dp_none")).alias(_CONTENT),
     )
-    # One shuffle by key serves the three groupings, each of which includes the key.
+    # One shuffle by key serves all three groupings, because each includes the key.
     return (
         rows.repartition(*names)
         .groupBy(*names, _SEQUENCE, _CONTENT)

@@ -1,8 +1,8 @@
-"""Literal predicates: what a source's keys say about the files to read.
+"""Literal predicates from the source's keys, which exclude files of the target.
 
-Delta skips files by predicates on the target alone, and an equality between both sides is none. The
-keys of a fixed source are known, so it can be said as well in which ranges they are; every match is
-within them, whatever the clauses do.
+Delta skips files only by predicates on the target, not by an equality between both sides. The keys
+of a materialized source are known, so their ranges can be added as literals: every match is within
+them, whatever the clauses do.
 """
 
 import logging
@@ -16,8 +16,8 @@ from pyspark import errors
 from delta_pipelines.delta.merge.clause_plan import KeyPair
 from delta_pipelines.delta.merge.key_queries import (
     UnreadableKeysError,
+    key_bounds,
     key_buckets,
-    key_ends,
     key_values,
 )
 from delta_pipelines.delta.merge.key_ranges import (
@@ -29,7 +29,7 @@ from delta_pipelines.delta.merge.key_ranges import (
 )
 from delta_pipelines.delta.merge.materialized_rows import FixedRows
 from delta_pipelines.delta.merge.resolved_merge import MergePlan
-from delta_pipelines.delta.merge.source_key_bounds import ends_by_statistics
+from delta_pipelines.delta.merge.source_key_bounds import bounds_by_statistics
 
 log = logging.getLogger(__name__)
 
@@ -42,25 +42,25 @@ _FAILING = (
     errors.PythonException,
     errors.SparkRuntimeException,
 )
-"""What values can do to an expression."""
+"""Exceptions that an expression raises for invalid values."""
 _UNREADABLE = "\N{REPLACEMENT CHARACTER}"
-"""Stands in Python's text for bytes that are no UTF-8, and sorts elsewhere."""
+"""Replaces invalid UTF-8 in Python's text, which then has another sort order."""
 FEWEST_FILES = 8
-"""A table of fewer files is read faster than looked through."""
+"""With fewer files, reading the whole table is faster than finding files to exclude."""
 LARGE_BYTES = 512 * 1024 * 1024
-"""Of a smaller target Delta reads all keys in the time that two queries of the source's take."""
+"""From a smaller target, Delta reads all keys in the time of two queries on the source."""
 WORTH = 0.7
-"""The part of the files that may be left at most; above that, looking at them twice costs more."""
+"""Maximum fraction of files that remain; above that, examining them twice costs more."""
 
 
 @dataclass(frozen=True, eq=False)
 class KnownKeys:
-    """What is known of a fixed source's keys.
+    """What is known about a materialized source's keys.
 
     Args:
-        within: Key -> the ranges in which its values are; of a key without any, nothing matches.
+        within: Key -> the ranges of its values; if a key has none, nothing matches.
         unique: No two rows of the source can match one row of the target.
-        count: How many rows the source has; None when nobody counted.
+        count: Number of rows in the source; None if they were not counted.
     """
 
     within: Sequence[tuple[KeyPair, Sequence[KeyRange]]] = ()
@@ -75,11 +75,11 @@ class KnownKeys:
 
 @dataclass(frozen=True, eq=False)
 class Injection:
-    """A merge with literal predicates, or as it was.
+    """A merge, with literal predicates or unchanged.
 
     Args:
         plan: The merge to run.
-        note: What was added, as a sentence without a full stop; empty for nothing.
+        note: The added predicates, as a sentence without a full stop; empty if none were added.
     """
 
     plan: MergePlan
@@ -87,36 +87,30 @@ class Injection:
 
 
 def can_prune(plan: MergePlan) -> bool:
-    """True when Delta's own MERGE may read fewer files for knowing where the keys are.
+    """True when Delta's own MERGE may read fewer files if the keys' ranges are known.
 
-    Args:
-        plan: The resolved merge.
-
-    Source of the rule: for NOT MATCHED BY SOURCE Delta reads every file.
+    Source of the rule: for NOT MATCHED BY SOURCE, Delta reads every file.
     """
     return plan.target.files >= FEWEST_FILES and not plan.acts_by_source
 
 
 def is_worth_asking(plan: MergePlan) -> bool:
-    """True when queries of a source's keys may spare Delta's own MERGE more than they take.
+    """True when queries of the source's keys may save more time than they take.
 
-    A source that is larger than its target is not read more often for that.
-
-    Args:
-        plan: The resolved merge.
+    A source that is larger than its target is not read again for that.
     """
     return plan.target.size_bytes >= LARGE_BYTES and plan.target.size_bytes >= plan.source_bytes
 
 
 def known_keys(plan: MergePlan, fixed: FixedRows | None, *, queries: bool = True) -> KnownKeys:
-    """Look at the keys of a fixed source; rows on the driver cost no Spark job.
+    """Examine the keys of a materialized source; rows on the driver take no Spark job.
 
     Args:
         plan: The resolved merge.
-        fixed: Its source's fixed rows; None when they are not fixed, and so not known.
-        queries: Queries of many rows are worth their time; else statistics have to do.
+        fixed: The source's materialized rows; None if the source is not materialized.
+        queries: True to query many rows; otherwise only statistics are used.
     """
-    if fixed is None or plan.target.files < FEWEST_FILES:  # of few files all are looked into anyway
+    if fixed is None or plan.target.files < FEWEST_FILES:  # few files are all read anyway
         return KnownKeys()
     pairs = plan.key_pairs
     if not pairs:
@@ -126,15 +120,15 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None, *, queries: bool = True
             return _of_many(pairs, fixed) if queries else _of_statistics(pairs, fixed)
         rows = key_values(fixed.frame, pairs)
     except (UnreadableKeysError, *_FAILING):
-        # Or an expression in ON cannot be computed for a row which the merge may leave out.
-        log.debug("The keys of the source cannot be told", exc_info=True)
+        # Also if an expression in ON fails for a row that the merge may not even evaluate.
+        log.debug("The keys of the source cannot be read", exc_info=True)
         return KnownKeys()
     matching = [row for row in rows if None not in row]
     return KnownKeys(_of_rows(plan, pairs, rows), len(set(matching)) == len(matching))
 
 
 def leaves_out_files(plan: MergePlan, keys: KnownKeys) -> bool:
-    """False when a merge has to look into most files of its target, by a small Spark job.
+    """False when a merge has to read most files of its target; runs a small Spark job.
 
     Args:
         plan: The resolved merge.
@@ -142,61 +136,61 @@ def leaves_out_files(plan: MergePlan, keys: KnownKeys) -> bool:
     """
     files = plan.target.files
     if files < FEWEST_FILES:
-        return True  # whatever is found out about them pays no more
+        return True  # with so few files, the ranges do not matter
     return bool(keys.within) and plan.candidates(plan.predicate(keys.within)) <= WORTH * files
 
 
 def inject(plan: MergePlan, keys: KnownKeys, *, count: bool = True) -> Injection:
-    """Add to ON in which ranges the source's keys are, if that leaves out enough files.
+    """Add the ranges of the source's keys to ON, if that excludes enough files.
 
     Args:
-        plan: The resolved merge; it `can_prune`.
+        plan: The resolved merge; `can_prune` is true.
         keys: From `known_keys`.
-        count: Count first how many files are left out, by a small Spark job; else it is added
-            anyway, which costs Delta next to nothing.
+        count: Count first how many files remain, by a small Spark job; otherwise the ranges are
+            always added, which costs Delta almost nothing.
     """
     if not keys.within:
         return Injection(plan)
     predicate = plan.predicate(keys.within)
     if not count:
-        note = f"ON was told between which values the source's {keys.names} are"
+        note = f"the ranges of the source's {keys.names} were added to ON"
         return Injection(plan.with_predicate(predicate), note)
     files = plan.target.files
     left = plan.candidates(predicate)
     if left > WORTH * files:
         return Injection(plan)
-    note = f"the source's values of {keys.names} leave {left} of {files} files to look into"
+    note = f"the source's values of {keys.names} leave {left} of {files} files to read"
     return Injection(plan.with_predicate(predicate), note)
 
 
 def _of_statistics(pairs: Sequence[KeyPair], fixed: FixedRows) -> KnownKeys:
-    """The ranges of keys that are told without a query."""
-    told = ends_by_statistics(fixed.frame, pairs)
-    known = [(pair, ends) for pair, ends in zip(pairs, told, strict=True) if ends is not None]
+    """The ranges of keys that are known without a query."""
+    bounds = bounds_by_statistics(fixed.frame, pairs)
+    known = [(pair, found) for pair, found in zip(pairs, bounds, strict=True) if found is not None]
     return KnownKeys(_between(known), count=fixed.count)
 
 
 def _of_many(pairs: Sequence[KeyPair], fixed: FixedRows) -> KnownKeys:
-    """The ranges of keys that are too many for the driver, by two queries or fewer."""
+    """The ranges of keys that are too many for the driver, by at most two queries."""
     rows, count = fixed.frame, fixed.count
-    told = ends_by_statistics(rows, pairs)
-    if count is None or None in told:
-        count, queried = key_ends(rows, pairs)
-        told = list(queried)
-    found = _between([(p, ends) for p, ends in zip(pairs, told, strict=True) if ends is not None])
+    bounds = bounds_by_statistics(rows, pairs)
+    if count is None or None in bounds:
+        count, queried = key_bounds(rows, pairs)
+        bounds = list(queried)
+    found = _between([(p, b) for p, b in zip(pairs, bounds, strict=True) if b is not None])
     if not all(ranges for _, ranges in found):
         return KnownKeys(found, count=count)
     split = [(pair, ranges[0]) for pair, ranges in found if pair.type.is_counted]
-    split = [(pair, ends) for pair, ends in split if not is_dense(ends, count)]
+    split = [(pair, whole) for pair, whole in split if not is_dense(whole, count)]
     buckets = zip(split, key_buckets(rows, split), strict=True) if split else ()
-    finer = {pair: bucket_ranges(ends, in_use) for (pair, ends), in_use in buckets}
+    finer = {pair: bucket_ranges(whole, in_use) for (pair, whole), in_use in buckets}
     return KnownKeys([(pair, finer.get(pair, ranges)) for pair, ranges in found], count=count)
 
 
 def _between(
     known: Sequence[tuple[KeyPair, tuple[Any, Any]]],
 ) -> list[tuple[KeyPair, list[KeyRange]]]:
-    """The range between each key's ends, in the type of the target's column."""
+    """The range between each key's bounds, in the type of the target's column."""
     found: list[tuple[KeyPair, list[KeyRange]]] = []
     for pair, (low, high) in known:
         with suppress(ValueError):
@@ -213,12 +207,12 @@ def _of_rows(
     found = []
     for index, pair in enumerate(pairs):
         try:
-            told = [pair.type.of_value(row[index]) for row in rows if row[index] is not None]
+            converted = [pair.type.of_value(row[index]) for row in rows if row[index] is not None]
         except ValueError:
             continue
-        if any(isinstance(value, str) and _UNREADABLE in value for value in told):
+        if any(isinstance(value, str) and _UNREADABLE in value for value in converted):
             continue
-        values = {value for value in told if value is not None}
+        values = {value for value in converted if value is not None}
         if plan.target.is_partitioned_by(pair.name) and len(values) <= MAX_VALUES:
             ranges = [KeyRange(value, value) for value in sorted(values)]
         else:

@@ -1,4 +1,4 @@
-"""Which rows match and what happens to each, as the own executors find and count it."""
+"""The matching rows of a merge and the clause that acts on each, for our executors."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,25 +14,25 @@ from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.merge.clause_plan import PlannedClause
 from delta_pipelines.delta.merge.internal_columns import DO, FILE, KIND, PAIR, ROW
 from delta_pipelines.delta.merge.materialized_rows import FixedRows, RowsFailure, rows_failure
-from delta_pipelines.delta.merge.roaring_bitmaps import Places, bitmap_of
+from delta_pipelines.delta.merge.roaring_bitmaps import RowPositions, bitmap_of
 from delta_pipelines.merge.failures import ambiguous_matches, matches_lost
 
 FEED = "_change_type"
-"""Which kind of change a row tells of, as Delta calls it; a source may have that too."""
+"""Delta's name of the change's kind in a row of the change data feed."""
 NOTHING = -1
-"""A row that matches and that no clause acts on."""
+"""The number of the clause for a row on which no clause acts."""
 
 
 @contextmanager
 def kept(pairs: FixedRows, target: str) -> Iterator[None]:
-    """Keep what matches after the block, unless it fails.
+    """Free the matching rows if the block fails; otherwise keep them.
 
     Args:
-        pairs: What matches.
+        pairs: The matching rows.
         target: Name for messages.
 
     Raises:
-        RunAgainError: A block of it was lost.
+        RunAgainError: A block of their checkpoint was lost.
     """
     try:
         yield
@@ -48,39 +48,39 @@ def kept(pairs: FixedRows, target: str) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Which rows of the target match which of the source, and what happens to them.
+    """Pairs of target and source rows that match, and the clause that acts on each.
 
     Args:
-        pairs: File and place of a target's row, number of the source's row, number of the clause.
-        sources: How many rows of the source match.
-        count: How many pairs there are.
-        by_clause: Clause -> rows that it acts on.
-        places: File -> the rows that change, by their place; None when only a query tells.
+        pairs: File and position of a target row, number of the source row, number of the clause.
+        sources: Number of source rows that match.
+        count: Number of pairs.
+        by_clause: Clause -> number of rows on which it acts.
+        positions: File -> positions of the rows that change; None if only a query has them.
     """
 
     pairs: FixedRows | None
     sources: int
     count: int
     by_clause: dict[int, int]
-    places: Mapping[str, Places] | None = None
+    positions: Mapping[str, RowPositions] | None = None
 
     @property
     def changed(self) -> int:
-        """How many rows of the target a clause acts on."""
+        """Number of target rows on which a clause acts."""
         return sum(self.by_clause.values())
 
     @cached_property
     def files(self) -> list[str]:
-        """The files in which rows change, by their path as a scan tells it."""
-        if self.places is not None:
-            return list(self.places)
+        """Paths of the files in which rows change, in the form of a scan."""
+        if self.positions is not None:
+            return list(self.positions)
         if self.acting is None:
             return []
         return [row[0] for row in self.acting.select(FILE).distinct().collect()]
 
     @property
     def acting(self) -> DataFrame | None:
-        """Those of the pairs on which a clause acts; None when there is none."""
+        """The pairs on which a clause acts; None when there is none."""
         if self.pairs is None or not self.by_clause:
             return None
         return self.pairs.frame.where(F.col(DO) != NOTHING)
@@ -96,16 +96,16 @@ def counted(
     few: Sequence[Row] | None = None,
     by_file: bool = False,
 ) -> Matches:
-    """Count pairs, and refuse several rows of the source for one of the target.
+    """Count pairs, and reject several source rows for one target row.
 
     Args:
         pairs: As in `Matches`.
-        clauses: How many there are that act on rows of the target.
+        clauses: Number of clauses that act on target rows.
         target: Name for messages.
-        unique: No row of the target can match twice.
-        only_deletes: The one matched clause deletes whatever matches, however often it does.
-        few: All pairs, where they are few enough for the driver.
-        by_file: The rows of each file, as a bitmap, are not too many for the driver.
+        unique: No target row can match twice.
+        only_deletes: The only matched clause is a DELETE without a condition.
+        few: All pairs, if they are few enough for the driver.
+        by_file: Bitmaps of the files' rows are small enough for the driver.
 
     Raises:
         AmbiguousMatchError: Several source rows match one target row, and not all just delete it.
@@ -124,35 +124,35 @@ def counted(
     found = [F.count_if(F.col(DO) == number) for number in numbers]
     if only_deletes and not unique:
         found[0] = F.count_distinct(F.when(F.col(DO) == 0, F.struct(FILE, ROW)))
-    told = frame.agg(F.count_distinct(PAIR), F.count("*"), *found).collect()[0]
-    sources, count, *rows = told
+    sources, count, *rows = frame.agg(F.count_distinct(PAIR), F.count("*"), *found).collect()[0]
     return Matches(pairs, sources, count, {n: rows[n] for n in numbers if rows[n]})
 
 
 def _counted_here(
     pairs: FixedRows, few: Sequence[Row], target: str, *, may_double: bool
 ) -> Matches:
-    """The same of pairs that are on the driver."""
+    """Count pairs that are on the driver."""
     rows = [tuple(row) for row in few]
-    places = {(file, place) for file, place, _, _ in rows}
-    if not may_double and len(places) < len(rows):
+    distinct = {(file, position) for file, position, _, _ in rows}
+    if not may_double and len(distinct) < len(rows):
         raise ambiguous_matches(target)
-    acting = {(file, place, do) for file, place, _, do in rows if do != NOTHING}
+    acting = {(file, position, do) for file, position, _, do in rows if do != NOTHING}
     by_clause = Counter(do for _, _, do in acting)
     by_file: dict[str, list[int]] = {}
-    for file, place, _ in sorted(acting):
-        by_file.setdefault(file, []).append(place)
+    for file, position, _ in sorted(acting):
+        by_file.setdefault(file, []).append(position)
     sources = {pair for _, _, pair, _ in rows} - {None}
-    told = {file: Places.of(places) for file, places in by_file.items()}
-    return Matches(pairs, len(sources), len(rows), dict(by_clause), told)
+    positions = {file: RowPositions.of(listed) for file, listed in by_file.items()}
+    return Matches(pairs, len(sources), len(rows), dict(by_clause), positions)
 
 
 def _counted_by_file(pairs: FixedRows, clauses: int, target: str, *, may_double: bool) -> Matches:
-    """The same of many pairs, by bitmaps: one row for each file comes to the driver."""
+    """Count many pairs by bitmaps: the driver gets one row per file."""
     frame = pairs.frame
     jvm = Jvm(frame.sparkSession)
     every, acting = (
-        bitmap_of(jvm, place) for place in (F.col(ROW), F.when(F.col(DO) != NOTHING, F.col(ROW)))
+        bitmap_of(jvm, position)
+        for position in (F.col(ROW), F.when(F.col(DO) != NOTHING, F.col(ROW)))
     )
     numbers = range(clauses)
     found = [F.count_if(F.col(DO) == number) for number in numbers]
@@ -162,26 +162,26 @@ def _counted_by_file(pairs: FixedRows, clauses: int, target: str, *, may_double:
     count, distinct = (sum(row[n] for row in files) for n in (3, 4))
     if distinct < count and not may_double:
         raise ambiguous_matches(target)
-    places = {row[0]: Places(bytes(row[2]), row[1]) for row in files if row[1]}
+    positions = {row[0]: RowPositions(bytes(row[2]), row[1]) for row in files if row[1]}
     by_clause = {n: sum(row[5 + n] for row in files) for n in numbers}
-    if may_double and clauses:  # one that deletes, perhaps the same row again and again
-        by_clause[0] = sum(place.count for place in places.values())
+    if may_double and clauses:  # a DELETE, which may delete the same row several times
+        by_clause[0] = sum(position.count for position in positions.values())
     [sources] = frame.agg(bitmap_of(jvm, F.col(PAIR)).getField("cardinality")).collect()[0]
     return Matches(
-        pairs, sources, count, {n: rows for n, rows in by_clause.items() if rows}, places
+        pairs, sources, count, {n: rows for n, rows in by_clause.items() if rows}, positions
     )
 
 
 def row_metrics(
     changed: Mapping[str, int], matched: Mapping[str, int], inserted: int, copied: int
 ) -> dict[str, int]:
-    """Rows of a merge by the names of Delta's metrics.
+    """Compose Delta's metrics of a merge's rows.
 
     Args:
-        changed: Rows of the target that were changed, by `update` and `delete`.
-        matched: Those among them that matched.
+        changed: Target rows that were changed, by `update` and `delete`.
+        matched: The part of them that matched a source row.
         inserted: New rows.
-        copied: Rows that were written anew as they are.
+        copied: Unchanged rows that were written to new files.
     """
     return {
         "numTargetRowsInserted": inserted,
@@ -197,7 +197,7 @@ def row_metrics(
 
 
 def repeated(rows: DataFrame, kinds: Column) -> DataFrame:
-    """Each row once per kind of change; NULL is the row in the table's own files."""
+    """Repeat each row for each kind of change; NULL stands for the row in the table's files."""
     return rows.withColumn(KIND, F.explode(kinds.cast("array<string>")))
 
 
@@ -210,8 +210,8 @@ def first_acting(
     """The number of the first clause that acts, `NOTHING` for none.
 
     Args:
-        clauses: All of a kind.
-        unchanged: Number of a clause -> when it leaves the row alone; no later one acts then.
+        clauses: All clauses of a kind.
+        unchanged: Number of a clause -> when it skips the row; then no later clause acts.
         begin: Number of the first clause.
     """
     choices: list[tuple[Column, Column]] = []

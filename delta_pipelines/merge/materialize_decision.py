@@ -1,9 +1,9 @@
-"""When a merge must fix its source's rows before reading them more than once: pure.
+"""Decide when a merge must materialize its source's rows before reading them twice: pure.
 
-A merge reads its source twice. If the two reads can differ (a file that is replaced, `rand()`, a
-limit without an order), rows are lost or doubled, so such a source is materialised first. The
-decision and its reasons are Delta's own (`MergeIntoMaterializeSource`, Delta 4.4.0).
-`merge.prepared` carries it out.
+A merge reads its source twice. If the two reads can differ (a replaced file, `rand()`, a limit
+without an order), rows are lost or duplicated, so such a source is materialized first. The
+decision and its reasons are Delta's own (`MergeIntoMaterializeSource`, Delta 4.4.0). `MergeSource`
+carries it out.
 """
 
 from delta_pipelines.model.merge_result import MaterializeSourceReason
@@ -13,18 +13,18 @@ from delta_pipelines.model.source_facts import SourceFacts
 def should_materialize_source(
     mode: str, facts: SourceFacts, insert_only: bool
 ) -> tuple[bool, MaterializeSourceReason]:
-    """Decide whether a merge fixes its source's rows before reading them.
+    """Decide whether a merge materializes its source's rows before reading them.
 
     Args:
-        mode: `spark.databricks.delta.merge.materializeSource`, in any case: `auto`, `all` or
-            `none`; anything else materialises, to be safe.
+        mode: `spark.databricks.delta.merge.materializeSource`, in any letter case: `auto`, `all`
+            or `none`; with any other value, the source is materialized, to be safe.
         facts: What is known about the source.
-        insert_only: The merge has insert clauses only, and
-            `spark.databricks.delta.merge.optimizeInsertOnlyMerge.enabled` is on: the source is
-            then read once.
+        insert_only: The merge has only insert clauses, and
+            `spark.databricks.delta.merge.optimizeInsertOnlyMerge.enabled` is on: then the source
+            is read once.
 
     Returns:
-        Whether to materialise, and why.
+        Whether to materialize, and why.
 
     Example:
         >>> should_materialize_source("auto", SourceFacts(only_delta_scans=False), False)[1].value

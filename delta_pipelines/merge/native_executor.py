@@ -23,15 +23,15 @@ _UNLOGGED = ("numSourceRows", "numTargetFilesBeforeSkipping", "numTargetFilesAft
 
 @dataclass(frozen=True)
 class ChangedRows:
-    """How many rows of the target a merge changed.
+    """Numbers of target rows that a merge changed.
 
     Args:
-        updated: Updated.
-        deleted: Deleted.
-        inserted: Inserted.
-        unlogged: Metrics that a merge without a commit has too, and those of files before and
-            after skipping, which Delta's history does not keep.
-        commit: None where there is none, or where Delta, which merged, tells none.
+        updated: Updated rows.
+        deleted: Deleted rows.
+        inserted: Inserted rows.
+        unlogged: Metrics that are not in Delta's history: of a merge without a commit, and of
+            files before and after skipping.
+        commit: The commit; None if there is none, or if Delta's own MERGE ran, which returns none.
     """
 
     updated: int
@@ -54,18 +54,14 @@ def run_native(target: DeltaTable, spec: MergeSpec) -> ChangedRows:
     """Run a merge with Delta's own MERGE, in the target's session.
 
     Args:
-        target: The table, opened in the session whose settings count.
+        target: The table, opened in the merge's session.
         spec: A merge with valid clauses.
     """
     return _changed(described(target, spec).execute().first())
 
 
 def run_resolved(plan: MergePlan) -> ChangedRows:
-    """Run a merge that was resolved, and perhaps changed, before.
-
-    Args:
-        plan: The merge.
-    """
+    """Run a resolved merge with Delta's own MERGE."""
     row, unlogged = plan.run(_UNLOGGED)
     return replace(_changed(row), unlogged=unlogged)
 
@@ -77,7 +73,7 @@ def _changed(row: Row | None) -> ChangedRows:
 
 
 def described(target: DeltaTable, spec: MergeSpec) -> DeltaMergeBuilder:
-    """Tell a merge to Delta's own builder; nothing runs.
+    """Build a merge with Delta's own builder; nothing runs yet.
 
     Args:
         target: The table.

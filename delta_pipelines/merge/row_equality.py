@@ -1,10 +1,9 @@
-"""Whether an update would change a row, as SQL over target and source.
+"""SQL conditions that decide whether an update would change a row. Pure: text from two schemas.
 
-Pure text from two schemas. Two values are equal when `<=>` says so after the source's value is cast
-to the target's type, as the update itself would do it: NULL equals NULL, NaN equals NaN, -0.0
-equals 0.0, and spaces at the end of a CHAR, with which Spark pads it, do not count. Where a column
-may take the source's wider type, they have to be equal without that cast too. A type that cannot
-be compared makes every row count as changed.
+Two values are equal if `<=>` is true after the source's value is cast to the target's type, as in
+the update itself: NULL equals NULL, NaN equals NaN, -0.0 equals 0.0, and trailing spaces of a CHAR
+(Spark's padding) do not count. If the update may widen the column's type, the values must also be
+equal without that cast. If a column's type cannot be compared, every row counts as changed.
 """
 
 from collections.abc import Sequence
@@ -41,19 +40,19 @@ _WIDENING = (
     (T.NumericType,),
     (T.DateType, T.TimestampType, T.TimestampNTZType),
 )
-"""Types of which one may become another when a schema evolves (type widening)."""
+"""Groups of types that schema evolution may change into each other (type widening)."""
 _BINARY_COLLATION = T.StringType().collation
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How to tell an unchanged row.
+    """Conditions for an unchanged row.
 
     Args:
-        tests: One SQL condition per column, never NULL; where all are true, an update would change
+        tests: One SQL condition per column, never NULL; if all are true, an update would change
             nothing.
-        incomparable: Columns whose types cannot be compared, as `name type`; every row counts as
-            changed then.
+        incomparable: Columns with types that cannot be compared, as `name type`; if there are any,
+            every row counts as changed.
     """
 
     tests: tuple[str, ...]
@@ -61,7 +60,7 @@ class Comparison:
 
     @property
     def unchanged(self) -> Column | None:
-        """True for a pair of rows that is unchanged; None when some column cannot be compared."""
+        """True for an unchanged pair of rows; None when a column cannot be compared."""
         if self.incomparable:
             return None
         return balanced([F.expr(test) for test in self.tests] or [F.lit(True)], and_)
@@ -77,17 +76,17 @@ def compare_rows(
     case_sensitive: bool = False,
     widens: bool = False,
 ) -> Comparison:
-    """Compose the test for rows that `UPDATE SET *` would leave as they are.
+    """Compose the test for rows that `UPDATE SET *` would not change.
 
     Args:
         target: The target's schema.
         source: The source's schema.
-        target_alias: How the SQL names the target.
-        source_alias: How the SQL names the source.
-        schema_evolution: Columns that the target lacks are added; a row that has a value
-            there is changed.
+        target_alias: The target's alias in the SQL.
+        source_alias: The source's alias in the SQL.
+        schema_evolution: Columns that the target lacks are added; a row with a value in such a
+            column is changed.
         case_sensitive: The session's `spark.sql.caseSensitive`.
-        widens: Columns may become wider, and a value that needs it is changed.
+        widens: Columns may get wider types; a value that needs the wider type is changed.
 
     Example:
         >>> from pyspark.sql import types as T
@@ -122,12 +121,12 @@ def compare_rows(
 def unchanged_values(
     schema: T.StructType, current: Sequence[Column], new: Sequence[Column]
 ) -> Column:
-    """The test for rows that would keep all their values; they are of the target's types already.
+    """Compose the test for rows that would keep all their values.
 
     Args:
         schema: The target's columns.
-        current: What they hold.
-        new: What they would hold.
+        current: Their present values.
+        new: Their new values, of the target's types.
 
     Returns:
         True or false, never NULL; false for all rows when a column cannot be compared.
@@ -145,7 +144,7 @@ def unchanged_values(
 
 
 def incomparable_columns(schema: T.StructType) -> list[str]:
-    """The columns whose values cannot be compared, as `name type`.
+    """List the columns with values that cannot be compared, as `name type`.
 
     Example:
         >>> from pyspark.sql import types as T
@@ -231,5 +230,5 @@ def _same(left: T.DataType, right: T.DataType) -> bool:
 
 
 def _type_sql(kind: T.DataType) -> str:
-    # VARCHAR and CHAR are strings with a length that Delta checks when it writes.
+    # VARCHAR and CHAR are strings; Delta checks their length in the write.
     return "string" if isinstance(kind, T.StringType) else kind.simpleString()

@@ -1,9 +1,9 @@
-"""Leaving alone what a merge would not change: `skip_unchanged`.
+"""Skip rows that a merge would not change: `skip_unchanged`.
 
-A MERGE rewrites every matched row and commits even when nothing differs. So source rows that would
+A MERGE rewrites every matched row and commits even if nothing differs. So source rows that would
 change nothing are dropped in the source's own plan. Delta evaluates that plan inside the merge's
-transaction: the target is read at the transaction's snapshot and the reading is tracked, so
-that a concurrent change is a conflict and never a lost update.
+transaction: it reads the target at the transaction's snapshot and tracks the read, so that a
+concurrent change is a conflict and never a lost update.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ _ROW, _TWIN, _MATCH, _KEEP, _FIRST = (f"__dp_{n}" for n in ("row", "twin", "matc
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A merge that skips what is unchanged.
+    """A merge that skips unchanged rows.
 
     Args:
         spec: The merge to run instead.
-        note: What could not be skipped and why; empty when everything could.
+        note: What could not be skipped and why; empty if all unchanged rows are skipped.
     """
 
     spec: MergeSpec
@@ -46,14 +46,14 @@ def skip_unchanged(
     schema_evolution: bool,
     widens: bool,
 ) -> Reduction:
-    """Rewrite a merge so that rows which it would not change are not written.
+    """Rewrite a merge so that unchanged rows are not written.
 
     Args:
         spec: A merge with valid clauses, at least one with `skip_unchanged`.
         target: The target's rows.
         case_sensitive: The session's `spark.sql.caseSensitive`.
-        schema_evolution: Whether the merge may change the schema, by itself or by the session.
-        widens: Whether columns may become wider then.
+        schema_evolution: Whether the merge or the session enables schema evolution.
+        widens: Whether columns may get wider types then.
     """
     comparison = compare_rows(
         target.schema,
@@ -80,21 +80,22 @@ def skip_unchanged(
     try:
         reduced = _without_idle_rows(spec, target, idle_pair(spec.clauses, unchanged))
     except AnalysisException:
-        # Whatever cannot be resolved here is told better by Delta's own analysis of the merge.
+        # Delta's own analysis of the merge reports unresolved names better.
         return Reduction(guarded, "skip_unchanged works by a condition")
     if reduced is None:
         return Reduction(
             guarded,
-            "skip_unchanged works by a condition: ON holds no equality between target and source",
+            "skip_unchanged works by a condition: ON contains no equality between target and "
+            "source",
         )
     return Reduction(replace(guarded, source=reduced))
 
 
 def guard_clauses(clauses: Sequence[Clause], unchanged: Column) -> tuple[Clause, ...]:
-    """Add to each clause that a row which a skipping clause left alone stays so.
+    """Add conditions to the matched clauses so that they do not act on skipped rows.
 
-    A skipping clause no longer acts on an unchanged row, and the matched clauses after it must not
-    act on that row in its place.
+    A clause with `skip_unchanged` no longer acts on an unchanged row, and the matched clauses after
+    it must not act on that row instead.
 
     Args:
         clauses: All clauses, in order.
@@ -107,7 +108,7 @@ def guard_clauses(clauses: Sequence[Clause], unchanged: Column) -> tuple[Clause,
             skips = isinstance(clause, MatchedUpdate) and clause.skip_unchanged
             own = None if clause.condition is None else as_column(clause.condition)
             parts = [] if own is None else [own]
-            parts += [~F.coalesce(one, F.lit(False)) for one in skipped]
+            parts += [~F.coalesce(condition, F.lit(False)) for condition in skipped]
             if skips:
                 parts.append(~unchanged)
                 skipped.append(unchanged if own is None else own & unchanged)
@@ -120,7 +121,7 @@ def guard_clauses(clauses: Sequence[Clause], unchanged: Column) -> tuple[Clause,
 def idle_pair(clauses: Sequence[Clause], unchanged: Column) -> Column:
     """True for a matched pair on which the merge does nothing.
 
-    Either no matched clause acts, or the first that does skips unchanged rows and this is one.
+    Either no matched clause acts, or the first clause that acts skips the row as unchanged.
 
     Args:
         clauses: All clauses, in order.
@@ -135,17 +136,12 @@ def idle_pair(clauses: Sequence[Clause], unchanged: Column) -> Column:
 
 
 def as_column(expression: Expression) -> Column:
-    """An expression as a Column."""
+    """Convert an expression to a Column."""
     return F.expr(expression) if isinstance(expression, str) else expression
 
 
 def ambiguous_keys(spec: MergeSpec, target: DataFrame) -> str:
-    """Source keys that occur more than once and match something, as a sentence; empty for none.
-
-    Args:
-        spec: The merge.
-        target: The target's rows.
-    """
+    """Name source keys that occur more than once and match a target row; empty for none."""
     source, on = spec.source.alias(spec.source_alias), as_column(spec.on)
     target = target.alias(spec.target_alias)
     _, names = equi_join_keys(source.join(target, on))
@@ -166,8 +162,8 @@ def _without_idle_rows(spec: MergeSpec, target: DataFrame, idle: Column) -> Data
     keys, _ = equi_join_keys(spec.source.alias(s).join(target.alias(t), on))
     if not keys:
         return None
-    # A row with a twin (same key) always stays: two rows that match one target row are ambiguous
-    # even if one of them is unchanged, and only Delta may judge that.
+    # A row always stays if another row has the same key: two rows that match one target row are
+    # ambiguous even if one of them is unchanged, and only Delta may decide that.
     twins = F.count(F.lit(1)).over(Window.partitionBy(*keys)) > 1
     numbered = spec.source.withColumn(_TWIN, twins).withColumn(
         _ROW, F.monotonically_increasing_id()
@@ -181,5 +177,5 @@ def _without_idle_rows(spec: MergeSpec, target: DataFrame, idle: Column) -> Data
         .withColumn(_FIRST, F.row_number().over(same_row.orderBy(row)))
         .where(F.col(_KEEP) & (F.col(_FIRST) == 1))
     )
-    # The source's own attributes come out again, so that Columns bound to its frame still resolve.
+    # The result has the source's own attributes, so that Columns bound to its frame still resolve.
     return kept.select(*[F.col(quoted(s, name)) for name in spec.source.columns])

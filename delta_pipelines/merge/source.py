@@ -1,4 +1,4 @@
-"""`MergeSource`: the source of one merge, fixed if need be, and fixed again when it gets lost."""
+"""`MergeSource`: the source of one merge, materialized if necessary, again after a lost block."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ LEVELS = (
     (f"{MODE}.rddStorageLevelFirstRetry", "DISK_ONLY_2"),
     (f"{MODE}.rddStorageLevelRetry", "DISK_ONLY_3"),
 )
-"""Delta's settings for the storage level of the first, the second and every further attempt."""
+"""Delta's settings for the storage level of the first, the second and all further attempts."""
 INSERT_ONLY = "spark.databricks.delta.merge.optimizeInsertOnlyMerge.enabled"
 DRIVER_ROWS = "spark.delta_pipelines.merge.driverRows"
 DRIVER_BYTES = "spark.delta_pipelines.merge.driverBytes"
@@ -51,17 +51,17 @@ T = TypeVar("T")
 
 
 class SourceNotPreparedError(MergeError, RuntimeError):
-    """The source was asked for before it was prepared, or after its merge had ended."""
+    """The source was requested before it was prepared, or after its merge ended."""
 
 
 @dataclass(frozen=True)
 class SourceFailure:
-    """A failure of a materialised source, kept for the result and the log.
+    """A failure of a materialized source.
 
     Args:
-        kind: Lost block or no space.
+        kind: Lost block or no disk space.
         attempt: The attempt that failed, from 1.
-        storage_level: The level at which it was kept.
+        storage_level: The checkpoint's storage level.
     """
 
     kind: RowsFailure
@@ -72,16 +72,17 @@ class SourceFailure:
 class MergeSource:
     """The source of one merge.
 
-    Few rows are brought to the driver, where nothing can lose them; more are kept in a local
-    checkpoint, and when a block of exactly that one gets lost, the whole merge runs again with more
-    copies of each block. Whatever happens, the checkpoint is freed when the merge has ended.
+    Few rows are collected on the driver, where they cannot get lost. More rows go to a local
+    checkpoint; when a block of this checkpoint is lost, the whole merge runs again with more copies
+    of each block. The checkpoint is always freed when the merge ends.
 
     Args:
-        spark: The merge's session; its settings say what is materialised, how, and how often.
+        spark: The merge's session; its settings decide what is materialized, how, and how often.
         target: Name for messages.
 
-    Source of the rules: Delta 4.4.0, `MergeIntoMaterializeSource`; rows on the driver are ours
-    (`spark.delta_pipelines.merge.driverRows`, 10,000, and `.driverBytes`, 16 MiB; 0 for never).
+    Source of the rules: Delta 4.4.0, `MergeIntoMaterializeSource`; rows on the driver are our
+    addition (`spark.delta_pipelines.merge.driverRows`, 10,000, and `.driverBytes`, 16 MiB; 0
+    disables it).
 
     Example:
         >>> source = MergeSource(spark, "air.airports")
@@ -94,28 +95,28 @@ class MergeSource:
 
     def __init__(self, spark: SparkSession, target: str = "") -> None:
         self.attempt = 0
-        """The current attempt, from 1; 0 when no retries were asked for."""
+        """The current attempt, from 1; 0 without retries."""
         self.failures: list[SourceFailure] = []
         self._spark = spark
         self._target = target
         self._frame: DataFrame | None = None
         self._fixed: FixedRows | None = None
         self._level: str | None = None
-        """The level of a checkpoint that is made now or is there."""
+        """Storage level of the checkpoint, also while it is being written."""
         self._prepared_for: tuple[frozenset[int] | None, bool] = (frozenset(), False)
-        """Which columns were asked for, and whether the rows were to be fixed and numbered."""
+        """The requested columns, and whether materialized and numbered rows were requested."""
 
     def serves(self, referenced_columns: Sequence[int] | None, *, always: bool) -> bool:
-        """True when it is prepared so that a merge which asks for this can use it.
+        """True when the prepared source can be used for these arguments.
 
         Args:
-            referenced_columns: As for preparing.
-            always: As for preparing.
+            referenced_columns: As in `prepare_source_df_and_return_materialize_reason`.
+            always: As in `prepare_source_df_and_return_materialize_reason`.
         """
         if self._frame is None:
             return False
         columns, fixed = self._prepared_for
-        if fixed != always:  # a numbered source has a column more
+        if fixed != always:  # a numbered source has an additional column
             return False
         if columns is None or self._fixed is None:
             return True
@@ -123,7 +124,7 @@ class MergeSource:
 
     @property
     def fixed(self) -> FixedRows | None:
-        """The fixed rows; None when the source is read as it is, or is not prepared."""
+        """The materialized rows; None when the source is read as it is, or is not prepared."""
         return self._fixed
 
     def prepare_source_df_and_return_materialize_reason(
@@ -136,29 +137,29 @@ class MergeSource:
         always: bool = False,
         hold: bool = False,
     ) -> MaterializeSourceReason:
-        """Decide whether the source has to be fixed, and do so.
+        """Decide whether the source has to be materialized, and do so.
 
         Args:
             source: The rows to merge, with their alias.
             referenced_columns: Positions or names of the columns that the merge reads; None for
                 all.
-            insert_only: The merge has insert clauses only.
-            in_transaction: The source has to be read inside the merge's transaction, so that only
-                Delta itself may fix it.
-            always: Fix it whatever the decision, and number its rows (`SOURCE_ROW`): an executor
-                that is not Delta's reads it more than once outside of Delta's transaction.
-            hold: One that need not be fixed and reads Delta tables alone is held to their versions,
-                so that what is found out about its rows holds when it is merged.
+            insert_only: The merge has only insert clauses.
+            in_transaction: The source must be read inside the merge's transaction, so that only
+                Delta itself may materialize it.
+            always: Materialize it in any case, and number its rows (`SOURCE_ROW`): our executors
+                read it more than once outside of Delta's transaction.
+            hold: If the source need not be materialized and reads only Delta tables, pin it to
+                their current versions, so that its key statistics stay valid during the merge.
 
         Returns:
-            Why it was or was not materialised.
+            Why it was materialized or not.
         """
         facts = self._facts(source)
         materialize, reason = self._decide(facts, insert_only)
         if in_transaction or not (materialize or always):
-            held = self._pinned(source, facts) if hold and not in_transaction else None
-            self._fixed = None if held is None else FixedRows(held)
-            self._frame = source if held is None else held
+            pinned_rows = self._pinned(source, facts) if hold and not in_transaction else None
+            self._fixed = None if pinned_rows is None else FixedRows(pinned_rows)
+            self._frame = source if pinned_rows is None else pinned_rows
             self._prepared_for = (None, False)
             return reason
         positions = None if referenced_columns is None else _positions(source, referenced_columns)
@@ -167,16 +168,16 @@ class MergeSource:
         stays = self._fix(query, stable=not materialize and self._is_stable(facts), number=always)
         assert self._fixed is not None
         self._frame = with_hints_of(self._spark, source, self._fixed)
-        if log.isEnabledFor(logging.DEBUG):  # the text takes a planning of its own
-            told = "Held" if stays else "Materialized"
-            log.debug("%s MERGE source plan:\n%s", told, plan_text(self._frame))
+        if log.isEnabledFor(logging.DEBUG):  # the text takes an extra planning
+            method = "Pinned" if stays else "Materialized"
+            log.debug("%s MERGE source plan:\n%s", method, plan_text(self._frame))
         return reason
 
     def get_source_df(self) -> DataFrame:
         """The prepared source.
 
         Raises:
-            SourceNotPreparedError: It was not prepared, or its merge has ended.
+            SourceNotPreparedError: The source was not prepared, or its merge has ended.
         """
         if self._frame is None:
             raise SourceNotPreparedError(
@@ -187,13 +188,13 @@ class MergeSource:
         return self._frame
 
     def run_with_materialized_source_lost_retries(self, run: Callable[[], T]) -> T:
-        """Run a merge, again from its beginning while blocks of its source get lost.
+        """Run a merge, and run it again from its beginning after a lost block of its source.
 
         Args:
             run: Prepares the source and merges it.
 
         Raises:
-            MergeError: Blocks were lost in every attempt; Delta's error class is in its message.
+            MergeError: Blocks were lost in every attempt; the message has Delta's error class.
         """
         attempts = whole_number(self._spark, MAX_ATTEMPTS, _ATTEMPTS)
         self.attempt = 1
@@ -219,7 +220,7 @@ class MergeSource:
                 self.release()
 
     def release(self) -> None:
-        """Free what was kept; the source has to be prepared again."""
+        """Free the materialized rows; the source has to be prepared again."""
         fixed, self._fixed, self._frame, self._level = self._fixed, None, None, None
         if fixed is None:
             return
@@ -265,14 +266,14 @@ class MergeSource:
         return should_materialize_source(mode, facts, insert_only and optimized)
 
     def _pinned(self, source: DataFrame, facts: SourceFacts | None) -> DataFrame | None:
-        """A source that reads Delta tables alone, held to their versions; None for others."""
+        """Pin a source that reads only Delta tables to their versions; None for other sources."""
         return pinned(self._spark, source) if self._is_stable(facts) else None
 
     def _is_stable(self, facts: SourceFacts | None) -> bool:
-        """True for a source that is the same whenever it runs on the same versions of its tables.
+        """True for a source that always gives the same rows for the same versions of its tables.
 
-        That it need not be fixed because a merge reads it once, or because the user forbade it,
-        says nothing about what it is.
+        This does not follow from the decision not to materialize it: the merge may read it only
+        once, or the user may have disabled materializing.
         """
         return facts is not None and not should_materialize_source("auto", facts, False)[0]
 
@@ -281,20 +282,20 @@ class MergeSource:
         return str(self._spark.conf.get(key, default))
 
     def _fix(self, query: DataFrame, *, stable: bool, number: bool) -> bool:
-        """Fix the rows where that costs least: on the driver, in their files, else as a copy.
+        """Materialize the rows in the cheapest way: on the driver, in their files, else as a copy.
 
         Returns:
-            True when they stay in their files.
+            True when the rows stay in their files.
         """
         large = stable and is_large(query)
-        held = self._numbered(query) if large else None
+        in_files = self._numbered(query) if large else None
         rows = query.withColumn(SOURCE_ROW, F.monotonically_increasing_id()) if number else query
-        known = held.count if held is not None else None
+        known = in_files.count if in_files is not None else None
         copied = self._on_driver(rows, known)
         if copied is None and stable and not large:
-            held = self._numbered(query)
-        if copied is None and held is not None:
-            self._fixed = held
+            in_files = self._numbered(query)
+        if copied is None and in_files is not None:
+            self._fixed = in_files
             return True
         log.debug("Materializing MERGE with pruned columns [%s].", ", ".join(query.columns))
         self._fixed = copied
@@ -307,11 +308,11 @@ class MergeSource:
         try:
             return numbered(self._spark, query, SOURCE_ROW)
         except SPARK_FAILURES:
-            log.debug("The source cannot be held to its files", exc_info=True)
+            log.debug("The source cannot be pinned to its files", exc_info=True)
             return None
 
     def _on_driver(self, query: DataFrame, count: int | None) -> FixedRows | None:
-        """The rows on the driver; None when they are too many, as their `count` may tell before."""
+        """Collect the rows on the driver; None when they are too many; `count` may be known."""
         rows = whole_number(self._spark, DRIVER_ROWS, _FEW_ROWS)
         size = whole_number(self._spark, DRIVER_BYTES, _FEW_BYTES)
         if rows <= 0 or not is_cheap(query) or (count is not None and count > rows):
@@ -320,22 +321,22 @@ class MergeSource:
 
     def _checkpointed(self, query: DataFrame, level: str) -> FixedRows:
         fixed = checkpoint_rows(self._spark, query, level)
-        self._fixed = fixed  # from here on it is freed, whatever happens
+        self._fixed = fixed  # from here on, `release` frees it
         return fixed
 
 
 def _positions(source: DataFrame, columns: Sequence[int | str]) -> list[int]:
-    """Columns by their place; of those that have one name, a name means each."""
+    """Positions of columns; a name that several columns share stands for all of them."""
     names = [name.lower() for name in source.columns]
     found: list[int] = []
     for column in columns:
         if isinstance(column, int):
             found.append(column)
             continue
-        places = [place for place, name in enumerate(names) if name == column.lower()]
-        if not places:
+        positions = [position for position, name in enumerate(names) if name == column.lower()]
+        if not positions:
             raise MergeError(
                 f"the source has no column {column!r}; it has {', '.join(source.columns)}."
             )
-        found += places
+        found += positions
     return found

@@ -1,4 +1,4 @@
-"""What a merge is to do: everything the fluent builder collected, as one value."""
+"""The specification of a merge: everything from the fluent builder, as one value."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ class MergeSpec:
     """One merge, before it is checked.
 
     Args:
-        target: A path if it holds "/", else a name that the catalog knows.
+        target: A path if it contains "/", else a table's name.
         source: Rows to merge in.
         on: When a source row matches a target row.
-        target_alias: How expressions name the target.
-        source_alias: How expressions name the source.
-        executor: The executor asked for.
+        target_alias: The target's alias in expressions.
+        source_alias: The source's alias in expressions.
+        executor: The requested executor.
         clauses: In the order in which they were added.
-        schema_evolution: New source columns that are assigned to join the target's schema.
-        user_metadata: Facts for the commit's user metadata, JSON-serialisable.
-        before_write: Called when an attempt is about to write; what it raises ends the merge.
+        schema_evolution: Assigned source columns that the target lacks are added to its schema.
+        user_metadata: Keys for the commit's user metadata, JSON-serialisable.
+        before_write: Called before an attempt writes; an exception from it ends the merge.
     """
 
     target: str
@@ -40,17 +40,17 @@ class MergeSpec:
 
     @property
     def skips_unchanged(self) -> bool:
-        """True when some clause is to leave equal rows alone."""
+        """True when a clause has `skip_unchanged`."""
         return any(isinstance(c, MatchedUpdate) and c.skip_unchanged for c in self.clauses)
 
     @property
     def has_not_matched_by_source(self) -> bool:
-        """True when target rows without a source row are acted on."""
+        """True when a clause acts on target rows without a source row."""
         return any(c.kind is ClauseKind.NOT_MATCHED_BY_SOURCE for c in self.clauses)
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the Python types of its parts, as a sentence; None when nothing is."""
+        """A sentence about a part with a wrong Python type; None when all types are right."""
         from pyspark.sql import Column, DataFrame
 
         named: dict[str, object] = {
@@ -60,11 +60,11 @@ class MergeSpec:
         }
         for what, text in named.items():
             if not isinstance(text, str) or not text:
-                return f"{what} is a text that is not empty, and {text!r} is none."
+                return f"{what} must be a non-empty string, not {text!r}."
         source: object = self.source
         if not isinstance(source, DataFrame):
             kind = type(source).__name__
-            return f"source is a DataFrame, not {kind}; of a table it is spark.table(...)."
+            return f"source must be a DataFrame, not {kind}; for a table, use spark.table(...)."
         if not isinstance(self.on, str | Column) or (isinstance(self.on, str) and not self.on):
-            return f"on is SQL text or a Column, and {self.on!r} is neither."
+            return f"on must be SQL text or a Column, not {self.on!r}."
         return None

@@ -1,4 +1,4 @@
-"""Opening a merge's target: a Delta table by name or by path."""
+"""Open a merge's target: a Delta table by name or by path."""
 
 import re
 
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from delta_pipelines.errors import MergeError
 
 _BY_PATH = re.compile(r"delta\.`(?P<path>[^`]+)`", re.IGNORECASE)
-"""A path as SQL names it."""
+"""A path in SQL notation."""
 
 
 def open_target(spark: SparkSession, target: str) -> DeltaTable:
@@ -17,10 +17,10 @@ def open_target(spark: SparkSession, target: str) -> DeltaTable:
 
     Args:
         spark: The session that will run the merge.
-        target: A path if it holds "/", else a name; a path may also be written as SQL has it.
+        target: A path if it contains "/", else a name; a path may also be in SQL notation.
 
     Raises:
-        MergeError: Nothing is there, it is a view, or it is not a Delta table.
+        MergeError: The target does not exist, is a view, or is not a Delta table.
     """
     by_path = _BY_PATH.fullmatch(target)
     if by_path is not None or "/" in target:

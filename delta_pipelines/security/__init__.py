@@ -1,1 +1,1 @@
-"""Credentials are taken out of every text that leaves the process."""
+"""Redaction of credentials in every text that leaves the process."""

@@ -1,6 +1,6 @@
-"""py4j's log at DEBUG, which has every word that is sent to the JVM and comes back: no credentials.
+"""Filter credentials out of py4j's DEBUG log, which records all JVM traffic.
 
-Passwords of catalogs, keys of object stores and options of sources all go this way.
+The traffic contains catalogs' passwords, keys of object stores and options of sources.
 """
 
 import logging
@@ -10,20 +10,20 @@ from delta_pipelines.security.redaction import REDACTED, Redaction
 
 _LOGGERS = ("py4j.clientserver", "py4j.java_gateway")
 _TEXT = "s"
-"""With which py4j begins a line that is a text (`py4j.protocol.STRING_TYPE`)."""
+"""Prefix of a line with a string in py4j's protocol (`py4j.protocol.STRING_TYPE`)."""
 _SENT = "Command to send:"
 _ANSWERED = "Answer received: !ys"
-"""How py4j's lines begin; the second one brings a text."""
+"""Prefixes of py4j's log lines; the second is an answer that is a string."""
 
 
 def hide_credentials(redaction: Redaction) -> None:
-    """Have py4j log no credentials from now on, in this process.
+    """Redact credentials in py4j's log from now on, in this process.
 
-    A text that follows on a name like `password` is hidden, as an option of a source is sent so,
-    and one that is the answer to a question for such a name.
+    Besides the known credentials, two strings are hidden: one that follows a name like `password`
+    in a command (options of a source are sent this way), and the answer to such a command.
 
     Args:
-        redaction: Knows those that are known; what was given before stays known.
+        redaction: The known credentials; those of earlier calls stay known.
 
     Example:
         >>> hide_credentials(Redaction.of({"spark.hadoop.fs.s3a.secret.key": "hunter22"}))
@@ -34,7 +34,7 @@ def hide_credentials(redaction: Redaction) -> None:
 
 
 class _Asked(threading.local):
-    """What a thread has asked for, which it gets an answer to next."""
+    """Whether the thread's last command named a credential; the next answer belongs to it."""
 
     credential = False
 
@@ -57,7 +57,7 @@ class _Hiding(logging.Filter):
         return True
 
     def _sent(self, message: str) -> tuple[str, bool]:
-        """A command without credentials, and whether it names one."""
+        """Redact a command; also return whether it names a credential."""
         lines = message.split("\n")
         names = [self._is_name(line) for line in lines]
         for at, is_named in enumerate(names[:-1], 1):
@@ -67,7 +67,7 @@ class _Hiding(logging.Filter):
 
     def _is_name(self, line: str) -> bool:
         name = line.removeprefix(_TEXT)
-        return name != line and any(one.sensitive(name) for one in self.redactions)
+        return name != line and any(redaction.sensitive(name) for redaction in self.redactions)
 
 
 _HIDING = _Hiding()

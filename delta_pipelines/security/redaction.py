@@ -1,10 +1,9 @@
-"""Credentials taken out of text before it leaves the engine: logs, plans, results, metadata. Pure.
+"""Redaction of credentials in text that leaves the engine: logs, plans, results, metadata. Pure.
 
-Four things are known to be credentials: the value of a setting whose name says so (the pattern of
-Spark's `spark.redaction.regex`, and a few names that clouds use), the user part of an address,
-whatever stands behind such a name in the text itself (`password=...`, `"token": "..."`, lists of
-such values), and private keys in PEM blocks. A value that came from nowhere of that sort and that a
-user's own code prints cannot be recognised.
+Four things are recognised: values of settings with a credential's name (the pattern of Spark's
+`spark.redaction.regex`, and some names that clouds use), the user part of an address, values after
+such a name in the text itself (`password=...`, `"token": "..."`, lists of such values), and private
+keys in PEM blocks. Any other secret that a user's own code prints cannot be recognised.
 """
 
 import json
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 REDACTED = "***"
 SPARK_PATTERN_KEY = "spark.redaction.regex"
 MIN_SECRET_LENGTH = 6
-"""A shorter value is a word of many texts; it is still recognised behind its name."""
+"""A shorter value is too common to redact everywhere; it is still redacted after its name."""
 
 _NAMES = (
     r"secret(?:[._-]?key)?|passwords?|passwd|passphrase|pwd|token|access[._-]?key|account[._-]?key"
@@ -36,15 +35,16 @@ _NAMES = (
 _NAME = re.compile(_NAMES, re.IGNORECASE)
 _CREDENTIAL_NAME = re.compile(rf"(?:^|[._-])(?:\w*(?:{_NAMES}))$", re.IGNORECASE)
 _FOLDERS = ("PWD", "OLDPWD")
-"""Environment variables of every shell that only sound like passwords."""
+"""Environment variables of every shell that are folders, not passwords."""
 _SWITCH = re.compile(r"true|false|none|null", re.IGNORECASE)
 _NUMBER = re.compile(r"[\d.]+\w?")
 MIN_NUMBER_LENGTH = 8
-"""A shorter number is no known secret, or every such count in a log would be hidden; and a longer
-one is known only where its setting ends in a credential's name, so that limits stay readable."""
+"""A shorter number is not redacted everywhere, as it would hide the same count in every log; a
+longer number is, but only if its setting's name ends in a credential's name: limits stay
+readable."""
 _PACKAGES = r"[a-z]{2,}(?:\.[a-z][a-z\d_]{0,40})+"
 _CLASS = re.compile(_PACKAGES + r"\.(?!(?:\D*\d){3})[A-Z][A-Za-z\d]{1,80}(?:\$\w{1,80})?")
-"""A class of Java's, `org.acme.TokenStore`; a token in two or three parts has another look."""
+"""A Java class such as `org.acme.TokenStore`; tokens of two or three parts do not match."""
 
 # Every repetition is bounded: an error may quote megabytes, and a pattern must not go quadratic.
 _ADDRESS = re.compile(
@@ -52,13 +52,13 @@ _ADDRESS = re.compile(
 )
 _ORACLE = re.compile(r"(\bjdbc:oracle:\w+:)[^\s@'\"/]{1,100}/[^\s@'\"]{1,200}@", re.I)
 _WORD = rf"(?<![\w.-])[\w.-]{{0,80}}(?:{_NAMES}|\bsig)[\w.-]{{0,60}}"
-# What opens a text: behind a name, as the value of a call's second argument, in a list of options.
+# What precedes a quoted value: a name, a call's first argument, a name in a list of options.
 _OPENED = (
     rf"{_WORD}(?:\\{{0,3}}['\"`])?\s{{0,9}}(?:=>|[=:])\s{{0,9}}[rbfu]{{0,2}}",
     rf"\(\s{{0,99}}['\"]{_WORD}['\"]\s{{0,9}},\s{{0,99}}[rbfu]{{0,2}}",
     rf"[(,]\s{{0,99}}['\"`]?{_WORD}['\"`]?\s{{1,9}}",
 )
-# A text may be cut off before it ends. Its content takes all there is, so nothing is read twice.
+# A quoted value may lack its closing quote. The pattern takes the rest, so nothing is read twice.
 _TRIPLE = [re.compile(rf"({o})(\"\"\"|''')(.*?)(?:\2|\Z)", re.I | re.S) for o in _OPENED]
 _CONTENT = r"(?:\2\2|(?!\2)(?:\\.|[^\\\n]))+"
 _QUOTED = [re.compile(rf"({o})(\\{{0,3}}['\"])(?!\2){_CONTENT}(?:\2)?", re.I) for o in _OPENED]
@@ -68,16 +68,16 @@ _TYPES = (
     r"|bool(?:ean)?|binary|bytes|date|timestamp\w*|array|map|struct|variant|char|varchar|object"
     r"|any|optional|true|false|none|null"
 )
-_TOLD = re.compile(
+_YAML = re.compile(
     rf"((?<![\w.-])[\w.-]{{0,80}}(?:{_NAMES})[ \t]{{0,9}}:[ \t]{{0,9}})"
     rf"(?!(?:{_TYPES})\b|\d{{1,5}}\b|//|[\[(]?\*\*\*)[^\s:=>\\'\"&;,)\]}}][^\s&;,)'\"\]}}]*",
     re.I,
 )
-"""A header or a line of YAML; what follows may also be a column's type or a count."""
+"""A header or a line of YAML; not a column's type or a count after the colon."""
 _BRACED = re.compile(
     rf"({_WORD}\s{{0,9}}=\s{{0,9}})\{{(?!\}})(?:[^}}\n]|\}}\}}|\}}(?![\s;&,)'\"\]]|\Z))*\}}?", re.I
 )
-"""A value as ODBC and JDBC write it, `password={a;b}`, where `}}` stands for one brace."""
+"""A value in the notation of ODBC and JDBC, `password={a;b}`; `}}` is an escaped brace."""
 _LISTED = re.compile(rf"{_WORD}(?:\\{{0,3}}['\"`])?\s{{0,9}}(?:=>|[=:])\s{{0,9}}[\[(]", re.I)
 _BEARER = re.compile(r"(\b(?:Bearer|Basic)\s+)(?=\S{0,200}\d)[\w.~+/=-]{12,}")
 
@@ -86,11 +86,11 @@ E = TypeVar("E", bound=BaseException)
 
 
 class RedactedCause(Exception):
-    """Stands for an exception whose text held a credential; its own text is the whole trace."""
+    """Replaces an exception with a credential in its text; holds the whole redacted traceback."""
 
 
 def is_sensitive(name: str) -> bool:
-    """True when a setting of this name may hold a credential.
+    """True when a setting with this name may contain a credential.
 
     Example:
         >>> is_sensitive("spark.hadoop.fs.s3a.secret.key"), is_sensitive("delta.appendOnly")
@@ -100,15 +100,15 @@ def is_sensitive(name: str) -> bool:
 
 
 def is_credential(name: str, value: str) -> bool:
-    """True when a name and its value can hardly be anything but a credential.
+    """True when a name and its value are almost certainly a credential.
 
-    Narrower than `is_sensitive`: for what is refused, not only hidden.
+    Narrower than `is_sensitive`, because such a setting is rejected, not only redacted.
 
     Example:
         >>> is_credential("jdbc.password", "hunter22"), is_credential("tokenizer", "bpe")
         (True, False)
     """
-    # Refusing hides nothing else, so a number need not be as long as one that is redacted.
+    # A rejection hides no other text, so shorter numbers count here than in a redaction.
     number = _NUMBER.fullmatch(value) and not (value.isdigit() and len(value) >= MIN_SECRET_LENGTH)
     plain = number or _is_switch_or_class(value)
     named = _CREDENTIAL_NAME.search(name) is not None and not plain
@@ -120,7 +120,7 @@ def _is_switch_or_class(value: str) -> bool:
 
 
 def _is_known(name: str, value: str) -> bool:
-    """True when the value of a setting that may hold a credential is one wherever it stands."""
+    """True when a sensitive setting's value is to be redacted everywhere in a text."""
     if len(value) < MIN_SECRET_LENGTH or _is_switch_or_class(value):
         return False
     long_enough = len(value) >= MIN_NUMBER_LENGTH and _CREDENTIAL_NAME.search(name) is not None
@@ -129,11 +129,11 @@ def _is_known(name: str, value: str) -> bool:
 
 @dataclass(frozen=True)
 class Redaction:
-    """What to take out of text.
+    """The credentials to redact, and methods that redact them.
 
     Args:
         secrets: Values that are credentials.
-        names: A further pattern of names whose values are credentials; empty for none.
+        names: An additional pattern of credentials' names; may be empty.
 
     Example:
         >>> Redaction().text("jdbc:postgresql://u:abc@h/db?password=abc&ssl=true")
@@ -147,35 +147,35 @@ class Redaction:
 
     @classmethod
     def of(cls, *settings: Mapping[str, str]) -> "Redaction":
-        """Know the credentials that stand in settings or in environment variables.
+        """Create a redaction of the credentials in settings or environment variables.
 
         Args:
-            *settings: Names and values; a `spark.redaction.regex` among them counts too.
+            *settings: Names and values; a `spark.redaction.regex` in them is applied too.
         """
         pattern = next((s[SPARK_PATTERN_KEY] for s in settings if SPARK_PATTERN_KEY in s), "")
         known = cls(names=pattern)
         return known.knowing(*settings)
 
     def knowing(self, *settings: Mapping[str, str]) -> "Redaction":
-        """Know the credentials of further settings too."""
-        named = ((k, v) for some in settings for k, v in some.items() if self.sensitive(k))
+        """Return a redaction that also knows the credentials of further settings."""
+        named = ((k, v) for group in settings for k, v in group.items() if self.sensitive(k))
         found = {value for name, value in named if _is_known(name, value)}
         return Redaction(self.secrets | found, self.names)
 
     def sensitive(self, name: str) -> bool:
-        """True when a setting of this name may hold a credential."""
+        """True when a setting with this name may contain a credential."""
         if name in _FOLDERS:
             return False
         return is_sensitive(name) or (self._own is not None and bool(self._own.search(name)))
 
     def text(self, text: str) -> str:
-        """The text without credentials."""
+        """Redact a text."""
         text = without_lists(text, _LISTED, REDACTED, only_literals=False)
         text = _BRACED.sub(rf"\1{REDACTED}", text)
-        return _TOLD.sub(rf"\1{REDACTED}", _BARE.sub(rf"\1{REDACTED}", self.code(text)))
+        return _YAML.sub(rf"\1{REDACTED}", _BARE.sub(rf"\1{REDACTED}", self.code(text)))
 
     def code(self, code: str) -> str:
-        """Source code without credentials that stand in it as literals; its names stay."""
+        """Redact source code: known credentials and literals; the names stay."""
         if self._known is not None:
             code = self._known.sub(REDACTED, code)
         code = without_private_keys(code, REDACTED)
@@ -186,13 +186,13 @@ class Redaction:
         return _BEARER.sub(rf"\1{REDACTED}", code)
 
     def value(self, name: str, value: T) -> T | str:
-        """A setting's value, without credentials."""
+        """Redact a setting's value."""
         if isinstance(value, str):
             return REDACTED if value and self.sensitive(name) else self.text(value)
         return value
 
     def data(self, value: Any) -> Any:
-        """Plain values (texts, lists, mappings by name) without credentials; others as they are."""
+        """Redact strings, also in lists, tuples and mappings; other values stay as they are."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -202,7 +202,7 @@ class Redaction:
         return value
 
     def result(self, result: "DatasetResult") -> "DatasetResult":
-        """A dataset's result without credentials; its error is changed in place."""
+        """Redact a dataset's result; its error is changed in place."""
         facts = result.facts
         if facts is not None and facts.location is not None:
             facts = replace(facts, location=self.text(facts.location))
@@ -223,13 +223,10 @@ class Redaction:
         return tuple(replace(e, condition=self.text(e.condition)) for e in results)
 
     def error(self, error: E) -> E:
-        """Take credentials out of an error of ours, in place, and out of what caused it.
+        """Redact an error of this package in place, and the causes of any error.
 
-        Whoever prints the error prints its causes too (Dagster stores them), so a cause that holds
-        a credential gives way to a `RedactedCause` with the same trace.
-
-        Args:
-            error: Any error; of one that is not ours only the causes are looked at.
+        A printed error shows its causes too, and Dagster stores them; so a cause with a credential
+        is replaced by a `RedactedCause` with the same traceback.
         """
         if isinstance(error, PipelineError):
             error.args = self.data(error.args)
@@ -243,44 +240,41 @@ class Redaction:
                 )
         cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         if cause is not None and not isinstance(cause, RedactedCause):
-            told = "".join(traceback.format_exception(cause))
-            if self.text(told) != told:
-                error.__cause__ = RedactedCause(self.text(told))
+            trace = "".join(traceback.format_exception(cause))
+            if self.text(trace) != trace:
+                error.__cause__ = RedactedCause(self.text(trace))
             elif error.__cause__ is None:
                 return error
             error.__context__ = None
         return error
 
     def trace(self, error: BaseException) -> str:
-        """An error's whole trace, with its causes, without credentials."""
+        """Format an error's traceback with its causes, and redact it."""
         return self.text("".join(traceback.format_exception(error)))
 
     def anybodys(self, error: Exception) -> Exception:
-        """Take credentials out of an error that may be anybody's, and out of what caused it.
+        """Redact any exception and its causes.
 
-        One that holds none, in its text or in its trace, stays as it is. Else it keeps its type
-        where its text comes from its arguments, and loses its trace, which its cause tells then;
-        a JVM's error and the like, whose text cannot be changed, gives way to a `RedactedCause`.
-
-        Args:
-            error: Any error.
+        An error without a credential in its text or traceback stays as it is. Otherwise, if its
+        text comes from its arguments, it keeps its type, and its traceback moves into its cause.
+        An error with a fixed text, such as one from the JVM, is replaced by a `RedactedCause`.
 
         Returns:
-            The error to raise, with the cause that it is to have.
+            The error to raise, with its cause set.
 
         Example:
             >>> Redaction().anybodys(KeyError("password=hunter22"))
             KeyError('password=***')
         """
         error = self.error(error)
-        told = "".join(traceback.format_exception(error))
-        redacted = self.text(told)
-        if redacted == told:
+        trace = "".join(traceback.format_exception(error))
+        redacted = self.text(trace)
+        if redacted == trace:
             return error
         try:
             error.args = self.data(error.args)
             error.__dict__.update(self.data(vars(error)))
-        except Exception:  # noqa: BLE001 - whoever wrote the class decides what can be set
+        except Exception:  # noqa: BLE001 - a user's class may forbid to set attributes
             return RedactedCause(redacted)
         error.__cause__, error.__context__ = RedactedCause(redacted), None
         error = error.with_traceback(None)
@@ -291,7 +285,7 @@ class Redaction:
     def _own(self) -> re.Pattern[str] | None:
         try:
             return re.compile(self.names) if self.names else None
-        except re.error:  # a pattern of Java's that Python does not read
+        except re.error:  # a Java pattern that is not valid in Python
             return None
 
     @cached_property
@@ -302,7 +296,7 @@ class Redaction:
 
 
 def _written(secret: str) -> Iterable[str]:
-    """A value as it is, in an address, and in a Python, JSON or SQL text."""
+    """Forms of a value: as it is, in an address, and in a Python, JSON or SQL literal."""
     addresses = {quote(secret, safe=""), quote_plus(secret)}
     literals = {repr(secret)[1:-1], json.dumps(secret)[1:-1], secret.replace("'", "''")}
     return {secret} | addresses | literals

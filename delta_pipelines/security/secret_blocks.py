@@ -1,4 +1,4 @@
-"""Find credentials that a regular expression alone does not: lists of them, and PEM blocks. Pure.
+"""Find credentials that need more than a regular expression: lists and PEM blocks. Pure.
 
 Each function reads a text once, from left to right: an error may quote megabytes.
 """
@@ -7,7 +7,7 @@ import re
 
 _MARKER = re.compile(r"-{4,5} ?(BEGIN|END) [A-Z\d ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _BODY = re.compile(r"(?:[A-Z][A-Za-z-]{2,30}: [^\n\\]{0,200}|[A-Za-z\d+/=\s\\])*")
-"""What a block holds: lines like `Proc-Type: 4,ENCRYPTED`, base64, newlines, also as `\\n`."""
+"""Content of a block: lines like `Proc-Type: 4,ENCRYPTED`, base64, newlines, also as `\\n`."""
 _LINES = re.compile(r"(?:\\r)?\\n|\r?\n")
 _LINE = re.compile(r"[A-Za-z\d+/=]+")
 _TOKEN = re.compile(
@@ -17,18 +17,18 @@ _QUOTE = re.compile(r"[\s\[(]{0,99}[bru]{0,2}\\{0,3}['\"]", re.I)
 _COUNTS = re.compile(r"[\s\d,]{0,200}")
 _LONG = re.compile(r"\d{6}")
 MOST_BARE = 2_000
-"""Characters of a list whose items are not quoted; it may be prose, and many may begin there."""
+"""Maximum length of a list of unquoted items, in characters; longer text may be prose."""
 _CLOSING = {"[": "]", "(": ")"}
 
 
 def without_private_keys(text: str, redacted: str) -> str:
-    r"""A text without the private keys in it; the lines that begin and end a block stay.
+    r"""Replace the private keys in a text; the first and last line of a block stay.
 
     A block may be cut off at either end, as in a log line of limited length.
 
     Args:
         text: Any text.
-        redacted: Stands for what is taken out.
+        redacted: The replacement.
 
     Example:
         >>> without_private_keys("-----BEGIN PRIVATE KEY-----\nMIIE\n", "***")
@@ -50,18 +50,18 @@ def without_private_keys(text: str, redacted: str) -> str:
 
 
 def _without_body(text: str, redacted: str) -> str:
-    """A text without what it begins with of a block whose end was cut off."""
+    """Replace the beginning of a text, which is part of a block without its last line."""
     body = _BODY.match(text)
     rest = text[body.end() :] if body else text
     return rest if rest.startswith(redacted) else f"{redacted}{rest}"
 
 
 def _without_last_lines(text: str, redacted: str) -> str:
-    """A text without the lines of base64 at its end, of a block whose beginning was cut off."""
+    """Replace the base64 lines at the end of a text: a block without its first line."""
     whole = begin = len(text.rstrip("\\rn\r\n\t "))
     breaks = [found.span() for found in _LINES.finditer(text, 0, whole)]
-    starts, ends = [0, *(stop for _, stop in breaks)], [*(start for start, _ in breaks), whole]
-    for start, end in zip(reversed(starts), reversed(ends), strict=True):
+    starts, stops = [0, *(stop for _, stop in breaks)], [*(start for start, _ in breaks), whole]
+    for start, end in zip(reversed(starts), reversed(stops), strict=True):
         if not _LINE.fullmatch(text[start:end].strip()):
             break
         begin = start
@@ -69,16 +69,16 @@ def _without_last_lines(text: str, redacted: str) -> str:
 
 
 def without_lists(text: str, opened: re.Pattern[str], redacted: str, *, only_literals: bool) -> str:
-    r"""A text without the items of the lists that stand behind names of credentials.
+    r"""Replace the items of lists that follow a credential's name.
 
-    Lists of small numbers are counts, and stay. A list that was cut off ends with its line, or,
-    where its items are quoted, with the text.
+    Lists of small numbers are counts, and stay. A list without a closing bracket ends with its
+    line or, if its items are quoted, with the text.
 
     Args:
         text: Any text.
-        opened: Matches a name up to and with the bracket that opens its list.
-        redacted: Stands for the items.
-        only_literals: True to leave lists alone that do not begin with a quoted text.
+        opened: Matches a name and everything up to its list's opening bracket, inclusive.
+        redacted: The replacement for the items.
+        only_literals: True to replace only lists that begin with a quoted text.
 
     Example:
         >>> named = re.compile(r"passwords: [\[(]")
@@ -103,11 +103,11 @@ def _end_of_list(text: str, begin: int) -> int:
     expected = [_CLOSING[text[begin - 1]]]
     is_quoted = _QUOTE.match(text, begin) is not None
     for token in _TOKEN.finditer(text, begin, len(text) if is_quoted else begin + MOST_BARE):
-        one = token.group()
-        if one in _CLOSING:
-            expected.append(_CLOSING[one])
-        elif one in "])":
-            if one == expected[-1]:
+        bracket = token.group()
+        if bracket in _CLOSING:
+            expected.append(_CLOSING[bracket])
+        elif bracket in "])":
+            if bracket == expected[-1]:
                 expected.pop()
             if not expected:
                 return token.start()

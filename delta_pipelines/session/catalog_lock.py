@@ -25,7 +25,7 @@ from delta_pipelines.model.stored_values import (
     stored_text,
 )
 from delta_pipelines.system.polling_wait import Wait
-from delta_pipelines.system.process_identity import ProcessMark, runs
+from delta_pipelines.system.process_identity import ProcessIdentity, runs
 
 LOCK_FILE = "dbex.lck"
 """Derby holds an exclusive lock of the operating system on this file while a database is open
@@ -187,7 +187,7 @@ class CatalogLock:
                 f"and {wait.timeout:g} seconds of waiting are over: wait for that process, "
                 "end it, or allow more time (`lock_timeout`, `--lock-timeout`)."
             )
-        if wait.is_to_be_told():
+        if wait.is_log_due():
             logger.warning("Waiting for the catalog in %s, in use by %s.", self.database, holder())
 
     def _try_lock(self, seconds: float) -> bool:
@@ -200,7 +200,7 @@ class CatalogLock:
     def _named_holder(self) -> str:
         holder = read_holder(self.holder_file)
         if holder is None or (
-            holder.host == socket.gethostname() and not runs(ProcessMark(holder.pid))
+            holder.host == socket.gethostname() and not runs(ProcessIdentity(holder.pid))
         ):
             return "a process that has not written its name yet"
         return str(holder)

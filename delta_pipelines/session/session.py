@@ -22,7 +22,7 @@ from delta_pipelines.session.config import (
 )
 from delta_pipelines.session.java import check_java, java_problem
 from delta_pipelines.session.spark_home import check_spark_home
-from delta_pipelines.system.jars import download_turn
+from delta_pipelines.system.jars import download_lock
 from delta_pipelines.system.postgres_catalog import (
     Catalog,
     PostgresCatalog,
@@ -136,7 +136,7 @@ def get_session(
         if lock:
             lock.acquire(lock_timeout)
         try:
-            with download_turn(complete) as waited:
+            with download_lock(complete) as waited:
                 if waited:
                     complete = spark_config(warehouse, extra=extra, catalog=server)
                 spark = start_spark(complete, server)

@@ -1,4 +1,4 @@
-"""Threads for work of the user's, which may wait for ever: the process ends without them."""
+"""Daemon threads for user code, which may block forever: the process ends without them."""
 
 import threading
 from collections.abc import Callable
@@ -9,17 +9,18 @@ from typing import Any
 
 
 class DaemonThreads(Executor):
-    """Threads that the end of the process does not wait for, as it does for `ThreadPoolExecutor`'s.
+    """An executor whose threads do not delay the end of the process.
 
-    A function of the user's may wait for a database that does not answer; Ctrl-C ends it.
+    Python waits for the threads of a `ThreadPoolExecutor` before it exits. A user's function may
+    wait for a database that does not answer; Ctrl-C still ends the process.
 
     Args:
-        number: How many; they start at once.
-        name: What their names begin with.
-        begin: Called in each thread before its first work.
+        number: Number of threads; they start immediately.
+        name: Prefix of the threads' names.
+        begin: Called in each thread before its first task.
 
     Example:
-        >>> with DaemonThreads(2, name="of-mine") as threads:
+        >>> with DaemonThreads(2, name="example") as threads:
         ...     threads.submit(pow, 2, 10).result()
         1024
     """
@@ -44,13 +45,13 @@ class DaemonThreads(Executor):
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:
-        """Begin nothing more; what is under way is neither stopped nor waited for."""
+        """Start no more tasks; running tasks are neither stopped nor waited for."""
         self._ended = True
         for _ in self._threads:
             self._queue.put(None)
 
     def _run(self) -> None:
-        has_begun = False
+        is_initialized = False
         while (item := self._queue.get()) is not None:
             future, work = item
             if self._ended:
@@ -58,9 +59,9 @@ class DaemonThreads(Executor):
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                if not has_begun:
+                if not is_initialized:
                     self._begin()
-                    has_begun = True
+                    is_initialized = True
                 future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - it is whose result this is
+            except BaseException as error:  # noqa: BLE001 - re-raised by Future.result()
                 future.set_exception(error)

@@ -1,4 +1,4 @@
-"""Which jars a session needs, and whether Ivy has them already."""
+"""The jars that a session needs, and whether Ivy has already downloaded them."""
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,12 +32,12 @@ class Jar:
 
     @property
     def coordinates(self) -> str:
-        """The form that `spark.jars.packages` takes."""
+        """The jar as an entry of `spark.jars.packages`."""
         return f"{self.group}:{self.module}:{self.version}"
 
     @property
     def file_name(self) -> str:
-        """The name under which Spark keeps the jar in Ivy's `jars` folder."""
+        """The jar's file name in Ivy's `jars` folder."""
         return f"{self.group}_{self.module}-{self.version}.jar"
 
 
@@ -48,7 +48,7 @@ DELTA_JARS = (
     Jar("io.delta", "delta-kernel-api", DELTA_VERSION),
     Jar("io.delta", "delta-kernel-defaults", DELTA_VERSION),
 )
-"""All that a Delta session needs beside what PySpark ships."""
+"""All jars that a Delta session needs in addition to those of PySpark."""
 
 SHIPPED_BY_SPARK = (
     "com.fasterxml.jackson.core:jackson-annotations",
@@ -74,7 +74,7 @@ SHIPPED_BY_SPARK = (
     "org.slf4j:slf4j-api",
     "org.xerial.snappy:snappy-java",
 )
-"""Dependencies of Delta that stand in PySpark's own `jars` folder, whose versions win anyway."""
+"""Dependencies of Delta that PySpark ships in its `jars` folder; PySpark's versions win anyway."""
 
 UNUSED_BY_DELTA = (
     "com.fasterxml.jackson.datatype:jackson-datatype-jdk8",
@@ -85,33 +85,33 @@ UNUSED_BY_DELTA = (
     "javax.annotation:javax.annotation-api",
     "org.roaringbitmap:shims",
 )
-"""Dependencies of Delta that only Unity Catalog reads; another package may need them."""
+"""Dependencies of Delta that only Unity Catalog uses; other packages may need them."""
 
 
 def default_ivy_home() -> Path:
-    """Folder in which Spark 4.2 keeps downloaded jars when `spark.jars.ivy` is not set.
+    """Folder for downloaded jars in Spark 4.2 when `spark.jars.ivy` is not set.
 
     Raises:
-        SessionError: The user has no home.
+        SessionError: The user has no home folder.
     """
     try:
         return Path.home() / ".ivy2.5.2"
     except RuntimeError as error:
         raise SessionError(
-            "No folder for Delta's jars, because this user has no home: set HOME, or the Spark "
-            "setting `spark.jars.ivy` to a folder."
+            "There is no folder for Delta's jars, because this user has no home folder: set HOME, "
+            "or set `spark.jars.ivy` in the Spark settings to a folder."
         ) from error
 
 
 def cached_delta_jars(ivy_home: Path, also: Sequence[Jar] = ()) -> tuple[Path, ...] | None:
-    """Find Delta's jars among those that Ivy has downloaded.
+    """Find Delta's jars among the jars that Ivy has downloaded.
 
     Args:
         ivy_home: Ivy's folder, the value of `spark.jars.ivy`.
         also: Further jars that are needed.
 
     Returns:
-        The jars' paths; None when one is missing or was cut off while it was written.
+        The jars' paths; None when a jar is missing or incomplete.
 
     Example:
         >>> cached_delta_jars(Path("no-such-folder")) is None
@@ -124,21 +124,21 @@ def cached_delta_jars(ivy_home: Path, also: Sequence[Jar] = ()) -> tuple[Path, .
 def jar_settings(
     extra: Mapping[str, str], *, also: Sequence[Jar] = (), also_excludes: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Decide how a session gets Delta's jars, beside the jars that the user asked for.
+    """Decide how a session gets Delta's jars, in addition to the user's jars.
 
-    Cached jars are handed over as files, which spares each start an Ivy resolution. The
-    exclusions of a first download hold for the user's packages too, so only what Spark ships is
-    excluded when there are any.
+    Cached jars are passed as files, which avoids an Ivy resolution at each start. The exclusions
+    of a first download also apply to the user's packages; so if there are any, only the jars that
+    Spark ships are excluded.
 
     Args:
-        extra: The user's own settings; `spark.jars`, `spark.jars.packages`, `spark.jars.excludes`
-            and `spark.jars.ivy` are read. Jars of Delta among them are left as they are.
+        extra: The user's settings; `spark.jars`, `spark.jars.packages`, `spark.jars.excludes`
+            and `spark.jars.ivy` are read. Delta's jars among them stay unchanged.
         also: Further jars that the session needs: the driver of its catalog's database.
-        also_excludes: What these jars would bring along and nobody needs, as `group:module`.
+        also_excludes: Unneeded dependencies of these jars, as `group:module`.
 
     Returns:
-        Settings that replace the user's entries of the same names; empty when the user brings
-        Delta's jars.
+        Settings that replace the user's entries of the same names; empty when the user's settings
+        already contain Delta's jars.
 
     Example:
         >>> jar_settings({"spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0"})
@@ -161,31 +161,33 @@ def jar_settings(
     return {
         "spark.jars.packages": ",".join([*packages, *(jar.coordinates for jar in (*also, DELTA))]),
         "spark.jars.excludes": ",".join(excludes),
-        # Java's idea of the home folder may differ from Python's (HOME is not what it asks).
+        # Java's home folder may differ from Python's: Java does not read HOME.
         "spark.jars.ivy": str(ivy_home),
     }
 
 
 @contextmanager
-def download_turn(settings: Mapping[str, str]) -> Iterator[bool]:
-    """Let one process at a time download our jars: of two, Ivy lets one find half a file.
+def download_lock(settings: Mapping[str, str]) -> Iterator[bool]:
+    """Let one process at a time download our jars.
+
+    Ivy does not lock its folder: a second process could read a file that is still incomplete.
 
     Args:
         settings: A session's complete settings.
 
     Yields:
-        True when it may have had to wait, so that the jars may be there by now.
+        True when the process may have waited, so that the jars may be there by now.
     """
     packages = entries(settings.get("spark.jars.packages"))
     if DELTA.coordinates not in packages:
         yield False
         return
     folder = Path(settings.get("spark.jars.ivy") or default_ivy_home())
-    with ExitStack() as held:
-        # Where nothing can be written, or somebody takes for ever, Ivy has to say what is wrong.
+    with ExitStack() as locks:
+        # If the folder is not writable or the lock times out, go on: Ivy reports the problem.
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(FileLock(folder / _LOCK, timeout=_PATIENCE_SECONDS))
+            locks.enter_context(FileLock(folder / _LOCK, timeout=_PATIENCE_SECONDS))
         yield True
 
 

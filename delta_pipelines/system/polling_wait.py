@@ -1,4 +1,4 @@
-"""A wait for somebody else: how much of it is left, and when it is next talked about."""
+"""Bounded wait for another process: time left, pause between checks, when to log."""
 
 import time
 
@@ -7,15 +7,15 @@ class Wait:
     """One wait.
 
     Args:
-        timeout: Seconds that it may take; None for without end.
-        quiet: Seconds after which it is first talked about.
-        every: Seconds between two times that it is.
-        pauses: Shortest and longest time between two looks, in seconds; each is longer than the
-            one before.
+        timeout: Maximum wait in seconds; None waits forever.
+        quiet: Seconds before the first log line.
+        every: Seconds between two log lines.
+        pauses: Shortest and longest pause between two checks, in seconds; each pause is longer
+            than the previous one.
 
     Example:
         >>> wait = Wait(0.0, quiet=0.0, every=10.0, pauses=(0.1, 0.1))
-        >>> wait.is_over, wait.is_to_be_told(), wait.is_to_be_told()
+        >>> wait.is_over, wait.is_log_due(), wait.is_log_due()
         (True, True, False)
     """
 
@@ -25,15 +25,15 @@ class Wait:
         start = time.monotonic()
         self.timeout = timeout
         self.has_waited = False
-        """True once there was a pause."""
+        """True after the first pause."""
         self._end = None if timeout is None else start + timeout
         self._every = every
-        self._next_told = start + quiet
+        self._next_log = start + quiet
         self._pause, self._longest = pauses
 
     @property
     def remaining(self) -> float:
-        """Seconds that are left; without end they are infinitely many."""
+        """Seconds left; infinity without a timeout."""
         if self._end is None:
             return float("inf")
         return max(0.0, self._end - time.monotonic())
@@ -43,16 +43,16 @@ class Wait:
         """True when the time is over."""
         return self.remaining == 0.0
 
-    def is_to_be_told(self) -> bool:
-        """True when it is time to say that somebody waits; each time only once."""
+    def is_log_due(self) -> bool:
+        """True when a log line about the wait is due; then False until the next one is due."""
         now = time.monotonic()
-        if now < self._next_told:
+        if now < self._next_log:
             return False
-        self._next_told = now + self._every
+        self._next_log = now + self._every
         return True
 
     def pause(self) -> None:
-        """Sleep until the next look."""
+        """Sleep until the next check."""
         self.has_waited = True
         time.sleep(min(self._pause, self.remaining))
         self._pause = min(self._pause * 1.5, self._longest)

@@ -1,4 +1,4 @@
-"""PostgreSQL as the catalog's store, which several processes may use at once."""
+"""A PostgreSQL database as the catalog's store, which several processes can share."""
 
 import os
 import re
@@ -14,11 +14,11 @@ from delta_pipelines.system.jars import Jar
 DRIVER = "org.postgresql.Driver"
 DRIVER_JAR = Jar("org.postgresql", "postgresql", "42.7.4")
 DRIVER_EXCLUDES = ("org.checkerframework:checker-qual",)
-"""Annotations that the driver was compiled with and never loads."""
+"""Annotations for the driver's compilation, which are never loaded."""
 PASSWORD_VARIABLES = ("DELTA_PIPELINES_CATALOG_PASSWORD", "PGPASSWORD")
-"""Environment variables in which the password is looked for, in this order."""
+"""Environment variables for the password, in the order of precedence."""
 CONNECT_SECONDS = 10
-"""How long a connection may take, in seconds."""
+"""Timeout of a connection, in seconds."""
 
 _OPTION = "spark.hadoop.javax.jdo.option"
 _FORM = "postgresql://user@host:port/database"
@@ -44,17 +44,17 @@ class CatalogServerError(SessionError):
 
 @dataclass(frozen=True)
 class PostgresCatalog:
-    """Where the catalog's PostgreSQL database is, and how to log in.
+    """The address and login of the catalog's PostgreSQL database.
 
-    The database must exist and the user must be allowed to create tables in it; the catalog's
-    own tables are made by the first session.
+    The database must exist and the user must be allowed to create tables in it; the first session
+    creates the catalog's own tables.
 
     Args:
         host: Host name or address.
         database: Name of the database; it holds one catalog.
         user: Its owner.
-        password: Not part of any text that this package makes. When None, the environment
-            variable `DELTA_PIPELINES_CATALOG_PASSWORD`, else `PGPASSWORD`, else none is needed.
+        password: Never part of a log line or message. When None, the environment variable
+            `DELTA_PIPELINES_CATALOG_PASSWORD`, else `PGPASSWORD`, else no password.
         port: Port of the server.
         options: Further settings of the JDBC driver, such as `{"sslmode": "verify-full"}`.
 
@@ -72,14 +72,14 @@ class PostgresCatalog:
 
     @classmethod
     def of(cls, catalog: "Catalog") -> "PostgresCatalog":
-        """Take a catalog as it is, or read it from its address.
+        """Return a `PostgresCatalog` as it is, or parse it from its address.
 
         Args:
             catalog: A value, or `postgresql://user[:password]@host[:port]/database[?options]`,
-                where special characters are written as in every URL (`%40` for `@`).
+                with special characters escaped as in every URL (`%40` for `@`).
 
         Raises:
-            SessionError: The text is no such address; the message repeats no part of it.
+            SessionError: The text is not such an address; the message quotes no part of it.
 
         Example:
             >>> PostgresCatalog.of("postgresql://etl@localhost/metastore?sslmode=disable").port
@@ -97,12 +97,12 @@ class PostgresCatalog:
             raise SessionError(_malformed("it does not begin with postgresql://"))
         for name, part in (("host", parts.hostname), ("user", parts.username)):
             if not part:
-                raise SessionError(_malformed(f"it names no {name}"))
+                raise SessionError(_malformed(f"it has no {name}"))
         if not database or "/" in database or parts.fragment:
-            raise SessionError(_malformed("it names no database, or more than one"))
+            raise SessionError(_malformed("it has no database, or more than one"))
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         if bad := sorted(name for name in options if name.lower() in _OURS):
-            raise SessionError(_malformed(f"its option {bad[0]} has another place"))
+            raise SessionError(_malformed(f"its option {bad[0]} is not allowed"))
         return cls(
             host=parts.hostname or "",
             database=database,
@@ -114,21 +114,21 @@ class PostgresCatalog:
 
     @property
     def url(self) -> str:
-        """Its address, without the password; fit for logs."""
+        """The address without the password, for logs."""
         return f"postgresql://{self.user}@{self.server_host}:{self.port}/{self.database}"
 
     @property
     def jdbc_url(self) -> str:
-        """Its address for the JDBC driver, without user and password."""
+        """The address for the JDBC driver, without user and password."""
         options = urlencode({"connectTimeout": str(CONNECT_SECONDS), **self.options})
         database = urlencode({"d": self.database}).removeprefix("d=").replace("+", "%20")
         return f"jdbc:postgresql://{self.server_host}:{self.port}/{database}?{options}"
 
     def secret(self, environment: Mapping[str, str] | None = None) -> str | None:
-        """The password: the one given, else the environment's, else None.
+        """The password: the catalog's own, else that of the environment, else None.
 
         Args:
-            environment: Environment variables; this process's when None.
+            environment: Environment variables; those of this process when None.
         """
         if self.password is not None:
             return self.password
@@ -137,26 +137,26 @@ class PostgresCatalog:
         return next((password for password in found if password), None)
 
     def with_secret(self) -> "PostgresCatalog":
-        """The same catalog with the password that `secret` finds."""
+        """Return the same catalog with the password that `secret` finds."""
         return replace(self, password=self.secret())
 
     def settings(self) -> dict[str, str]:
-        """Spark's settings for this catalog; the password is not among them.
+        """Spark's settings for this catalog, without the password.
 
-        Settings of Spark stand in the command line of its JVM, where every user of the machine
-        reads them, so the password is handed over when the JVM runs.
+        Spark's settings are part of the JVM's command line, which every user of the machine can
+        read; so the password is passed once the JVM runs.
         """
         return {
             f"{_OPTION}.ConnectionURL": self.jdbc_url,
             f"{_OPTION}.ConnectionDriverName": DRIVER,
             f"{_OPTION}.ConnectionUserName": self.user,
-            # The schema is made by this package, which writes the version that this checks for.
+            # This package creates the schema and writes the version that Hive would verify.
             "spark.hadoop.hive.metastore.schema.verification": "false",
         }
 
     @property
     def server_host(self) -> str:
-        """The host as an address holds it: one of IPv6 stands in brackets."""
+        """The host as part of an address: an IPv6 address is in brackets."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
 
@@ -165,13 +165,10 @@ Catalog = Union[str, PostgresCatalog]  # noqa: UP007 - pydantic and Dagster read
 
 
 def check_reachable(catalog: PostgresCatalog) -> None:
-    """Open and close a connection, so that a server that is not there is told before Spark starts.
-
-    Args:
-        catalog: The catalog.
+    """Open and close a connection, to report an unreachable server before Spark starts.
 
     Raises:
-        CatalogServerError: Nobody answers at its host and port; transient.
+        CatalogServerError: No server answers at the host and port; transient.
     """
     try:
         socket.create_connection((catalog.host, catalog.port), CONNECT_SECONDS).close()
@@ -183,12 +180,12 @@ def check_reachable(catalog: PostgresCatalog) -> None:
 
 
 def connection_problem(catalog: PostgresCatalog, state: str | None, message: str) -> str:
-    """Say in one sentence why the catalog's server let nobody in, and what to do.
+    """Explain in one sentence why the connection failed, and what to do.
 
     Args:
         catalog: The catalog.
-        state: The SQLSTATE that the driver reported, None when it reported none.
-        message: What the driver said.
+        state: The SQLSTATE from the driver; None without one.
+        message: The driver's message.
 
     Example:
         >>> catalog = PostgresCatalog("localhost", "metastore", "etl")
@@ -200,7 +197,7 @@ def connection_problem(catalog: PostgresCatalog, state: str | None, message: str
     if state in ("28P01", "28000", "08004"):
         missing = "" if catalog.secret() else " (none was given)"
         return (
-            f"The catalog server {server} refuses the user {catalog.user}: check the name and the "
+            f"The catalog server {server} rejects the user {catalog.user}: check the name and the "
             f"password{missing}; the password is read from the catalog's address or from "
             f"{PASSWORD_VARIABLES[0]} ({said})."
         )

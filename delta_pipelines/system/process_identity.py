@@ -1,4 +1,4 @@
-"""Which processes there are on this machine, told apart although process ids come again."""
+"""Identity of a process on this machine: the operating system reuses process ids."""
 
 import os
 import socket
@@ -10,13 +10,12 @@ _PROC = Path("/proc")
 
 
 @dataclass(frozen=True)
-class ProcessMark:
-    """A process by its id and its start, which no later process shares.
+class ProcessIdentity:
+    """A process by its id and its start time, which no later process shares.
 
     Args:
         pid: Process id in its own namespace.
-        started: When the system started it, in the system's own units; None where it does not
-            tell (outside Linux).
+        started: Start time in clock ticks since boot; None outside Linux.
     """
 
     pid: int
@@ -25,10 +24,10 @@ class ProcessMark:
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """The machine, its boot and the process namespace: where process ids mean the same thing.
+    """The host name, the boot and the process namespace, within which process ids are comparable.
 
-    Two containers of one host have names and ids of their own; a machine that was started anew has
-    none of its old processes, but then others may have its name too.
+    Two containers on one host have their own names and process ids. After a reboot none of the old
+    processes exists, and another machine may have the same name.
     """
     parts = [socket.gethostname()]
     try:
@@ -39,30 +38,23 @@ def machine() -> str:
     return " ".join(parts)
 
 
-def mark_of(pid: int) -> ProcessMark:
-    """Mark a process that runs.
-
-    Args:
-        pid: Its id.
+def identity_of(pid: int) -> ProcessIdentity:
+    """Identity of the running process with this id.
 
     Example:
-        >>> runs(mark_of(os.getpid()))
+        >>> runs(identity_of(os.getpid()))
         True
     """
-    return ProcessMark(pid, _started(pid))
+    return ProcessIdentity(pid, _started(pid))
 
 
-def runs(mark: ProcessMark) -> bool:
-    """Say whether a marked process of this machine still runs; one that was killed does not.
-
-    Args:
-        mark: From `mark_of`, on this machine.
-    """
+def runs(identity: ProcessIdentity) -> bool:
+    """Return True when a process of this machine still runs; a killed process (zombie) does not."""
     if (_PROC / "self/stat").exists():
-        started = _started(mark.pid)
-        return started is not None and mark.started in (None, started)
+        started = _started(identity.pid)
+        return started is not None and identity.started in (None, started)
     try:
-        os.kill(mark.pid, 0)
+        os.kill(identity.pid, 0)
     except ProcessLookupError:
         return False
     except OSError:
@@ -76,6 +68,6 @@ def _started(pid: int) -> int | None:
         text = (_PROC / str(pid) / "stat").read_text()
     except OSError:
         return None
-    # The second field is the program's name in brackets, which may hold anything.
+    # The second field is the program's name in brackets, which may contain anything.
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in ("Z", "X") else int(fields[19])

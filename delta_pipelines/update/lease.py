@@ -22,7 +22,7 @@ from delta_pipelines.delta.storage.lease_files import LeaseFiles
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.system.polling_wait import Wait
-from delta_pipelines.system.process_identity import machine, mark_of, runs
+from delta_pipelines.system.process_identity import identity_of, machine, runs
 from delta_pipelines.update.lease_record import (
     EXPIRY_SECONDS,
     LEASE_TIMEOUT,
@@ -228,7 +228,7 @@ def _take(
         run_id=run_id,
         host=socket.gethostname(),
         machine=machine(),
-        processes=tuple(mark_of(pid) for pid in pids),
+        processes=tuple(identity_of(pid) for pid in pids),
         since=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
     if not files.create(number, record.text()):
@@ -273,6 +273,6 @@ def _go_on(
             dataset=dataset,
             transient=True,
         )
-    if wait.is_to_be_told():
+    if wait.is_log_due():
         log.warning("%s: waiting for %s, which works on it.", dataset, who)
     wait.pause()

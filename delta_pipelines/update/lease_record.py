@@ -15,7 +15,7 @@ from delta_pipelines.model.stored_values import (
     stored_number,
     stored_text,
 )
-from delta_pipelines.system.process_identity import ProcessMark
+from delta_pipelines.system.process_identity import ProcessIdentity
 
 EXPIRY_SECONDS = 60.0
 """How long a holder may be silent, in seconds, before another takes the lease."""
@@ -42,7 +42,7 @@ class LeaseRecord:
     run_id: str
     host: str
     machine: str
-    processes: tuple[ProcessMark, ...] = field(default_factory=tuple)
+    processes: tuple[ProcessIdentity, ...] = field(default_factory=tuple)
     since: str = ""
     beat: int = 0
     released: bool = False
@@ -90,14 +90,14 @@ def _switch(value: object) -> bool:
     return value
 
 
-def _process(value: object) -> ProcessMark:
+def _process(value: object) -> ProcessIdentity:
     fields = stored_fields(value, {"pid": stored_number, "started": optional(stored_number)})
     if "pid" not in fields:
         raise MalformedValueError("a process has no pid")
-    return ProcessMark(**fields)
+    return ProcessIdentity(**fields)
 
 
-def is_free(record: LeaseRecord, machine: str, runs: Callable[[ProcessMark], bool]) -> bool:
+def is_free(record: LeaseRecord, machine: str, runs: Callable[[ProcessIdentity], bool]) -> bool:
     """Say whether a lease keeps nobody out, as far as its file alone tells.
 
     Args:

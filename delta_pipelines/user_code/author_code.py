@@ -1,6 +1,6 @@
-"""The code that Python functions may run besides what Spark ships: the author's files, libraries.
+"""Hashes of the code that Python functions may run on rows: the author's files and libraries.
 
-Asked only for datasets that declare `deterministic=True` and run Python on their rows.
+Needed only for datasets that declare `deterministic=True` and run Python on their rows.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
-from delta_pipelines.system.process_identity import mark_of
+from delta_pipelines.system.process_identity import identity_of
 
 _NOT_THE_AUTHORS = frozenset(
     {*sys.stdlib_module_names, "delta", "delta_pipelines", "py4j", "pyspark"} - {"__main__"}
@@ -27,12 +27,12 @@ _LOADED_AT = time.time_ns()
 
 @dataclass(frozen=True)
 class AuthorCode:
-    """The author's own files of code.
+    """The author's own source files.
 
     Args:
         digest: Hash of their content.
-        changed: Those that changed on disk since this process began: it may have loaded the older
-            text, and Spark's Python workers the newer one.
+        changed: Files that changed on disk after this process started: this process may have
+            loaded the old text, and Spark's Python workers the new one.
     """
 
     digest: str
@@ -40,13 +40,13 @@ class AuthorCode:
 
 
 def author_code(modules: Iterable[ModuleType] | None = None) -> AuthorCode:
-    """Hash the code of every loaded module that is not Python's own, installed, Spark's or ours.
+    """Hash the author's code: modules that are not from Python, Spark, a library or this package.
 
-    Of such a module the whole folder counts that it is imported from, with the packages in it: a
-    function that runs on rows may import others only there, in a process of Spark's.
+    The hash covers the whole folder that such a module was imported from, with its packages: a
+    function that runs on rows may import further modules later, in a Python worker of Spark.
 
     Args:
-        modules: Loaded modules; by default all of this process.
+        modules: Loaded modules; by default all modules of this process.
     """
     loaded = list(sys.modules.values()) if modules is None else modules
     roots, packages = set(), set()
@@ -69,17 +69,17 @@ def author_code(modules: Iterable[ModuleType] | None = None) -> AuthorCode:
 
 @lru_cache(maxsize=1)
 def library_versions() -> str:
-    """Hash the versions of Python and of everything installed, as they are when first asked for.
+    """Hash the versions of Python and of all installed libraries at the first call.
 
-    A library that is upgraded under a running process counts from the next process on.
+    An upgrade of a library during the process counts from the next process on.
     """
-    installed = {f"{one.metadata['Name']} {one.version}" for one in metadata.distributions()}
+    installed = {f"{dist.metadata['Name']} {dist.version}" for dist in metadata.distributions()}
     return hashlib.sha256("\n".join((sys.version, *sorted(installed))).encode()).hexdigest()[:16]
 
 
 def _names(module: object) -> list[str]:
-    """The parts of a module's name; empty for one that is not the author's."""
-    # A module may be anything, and may answer to any name.
+    """The parts of a module's name; empty unless the module is the author's."""
+    # `sys.modules` may contain any object, and its attributes may have any type.
     about = vars(module) if isinstance(module, ModuleType) else {}
     name, file = about.get("__name__"), about.get("__file__")
     if not isinstance(name, str) or not isinstance(file, str):
@@ -89,12 +89,12 @@ def _names(module: object) -> list[str]:
 
 
 def _root(file: str, names: list[str]) -> Path | None:
-    """The folder that a module was imported from, or the archive."""
-    place = Path(file).absolute()
-    if not place.is_file():
-        return next((parent for parent in place.parents if parent.is_file()), None)
-    root = place.parent
-    for name in reversed(names if place.stem == "__init__" else names[:-1]):
+    """The folder or archive that a module was imported from."""
+    path = Path(file).absolute()
+    if not path.is_file():
+        return next((parent for parent in path.parents if parent.is_file()), None)
+    root = path.parent
+    for name in reversed(names if path.stem == "__init__" else names[:-1]):
         root = root.parent if root.name == name else root
     return root
 
@@ -120,7 +120,7 @@ def _files(root: Path, packages: set[str]) -> Iterator[Path]:
 
 
 def _is_package(folder: Path, loaded: set[str]) -> bool:
-    """True for a folder of code; one of a namespace has none of its own, and is loaded."""
+    """True for a folder with code, and for a loaded namespace package, which has no file itself."""
     if folder.name in _NOT_THE_AUTHORS or folder.name.startswith("."):
         return False
     return folder.name in loaded or any(folder.glob("*.py"))
@@ -133,11 +133,11 @@ def _content(file: Path, *_changed: int) -> str:
 
 @lru_cache(maxsize=1)
 def _began() -> int:
-    """When this process began, or loaded this module if that is not known, in nanoseconds.
+    """When this process started (if unknown: when it loaded this module), in nanoseconds.
 
-    A process that was forked has loaded its modules before it began.
+    A forked process loaded its modules before it started.
     """
-    ticks = mark_of(os.getpid()).started
+    ticks = identity_of(os.getpid()).started
     if ticks is None:
         return _LOADED_AT
     age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")

@@ -1,4 +1,4 @@
-"""A hash of what a dataset's declaration says about its rows, schema and layout."""
+"""A hash of the parts of a declaration that determine a dataset's rows, schema and layout."""
 
 import hashlib
 import json
@@ -9,14 +9,11 @@ from delta_pipelines.security.redaction import is_sensitive
 
 
 def definition_hash(declaration: Declaration) -> str:
-    """Hash what a declaration says that decides rows, schema or layout.
+    """Hash the parts of a declaration that determine rows, schema or layout.
 
-    The body of a dataset's function is left out: what it asks for stands in the plan that Spark
-    makes of it each time. So are owners, tags, groups, the drift policy and `deterministic`: they
-    decide no rows in the table.
-
-    Args:
-        declaration: The dataset.
+    The body of the dataset's function is not included: Spark's plan of its query is compared
+    separately. Owners, tags, groups, the drift policy and `deterministic` are not included
+    either: they do not change the table's rows.
 
     Returns:
         16 hexadecimal digits.
@@ -29,7 +26,7 @@ def definition_hash(declaration: Declaration) -> str:
         "layout": [declaration.partition_cols, declaration.cluster_by],
         "properties": dict(declaration.table_properties),
         "comment": declaration.comment,
-        # A rotated password is no new definition, and its hash would stand in every commit.
+        # A new password is not a new definition, and its hash would be part of every commit.
         "spark_conf": {k: v for k, v in declaration.spark_conf.items() if not is_sensitive(k)},
         "expectations": [astuple(expectation) for expectation in declaration.expectations],
         "upsert": [upsert.keys, upsert.sequence_by, upsert.deletes_when] if upsert else None,

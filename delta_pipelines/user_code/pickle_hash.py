@@ -1,8 +1,8 @@
 """A hash of a pickle that is the same in every process; nothing in the pickle is imported or run.
 
-The bytes of a pickle differ from process to process although its content is the same: a set has
-another order, one text stands in it once or twice, and a class gets a random name. So the pickle is
-read as what it is, a list of instructions, into a tree of plain values, and the tree is hashed.
+Equal values can have different pickles in two processes: a set has another order, a repeated text
+is written once or twice, and a class gets a random name. So the pickle's instructions are parsed
+into a tree of plain values, and the tree is hashed.
 """
 
 import hashlib
@@ -18,15 +18,15 @@ _CHANGES = frozenset({"APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "B
 """Instructions that change the value below their arguments."""
 _SETS = frozenset({"EMPTY_SET", "FROZENSET"})
 _RANDOM_NAME = re.compile(r"[0-9a-f]{32}")
-"""What cloudpickle calls a class that it packs by value (`uuid4().hex`)."""
+"""The name that cloudpickle gives to a class that it pickles by value (`uuid4().hex`)."""
 _NAMED_AT_RANDOM = frozenset({"_make_skeleton_class", "_make_skeleton_enum", "_make_typevar"})
 
 
 def pickle_digest(pickled: bytes) -> str:
-    """Hash what a pickle holds.
+    """Hash the content of a pickle.
 
     Args:
-        pickled: A pickle of any protocol. One that cannot be read is hashed as it is.
+        pickled: A pickle of any protocol. If it cannot be parsed, its bytes are hashed.
 
     Returns:
         64 hexadecimal digits.
@@ -47,7 +47,7 @@ def pickle_digest(pickled: bytes) -> str:
 
 @dataclass(eq=False)
 class _Node:
-    """A value of the pickle: the instruction that makes it, and what it is made of."""
+    """A value of the pickle: the instruction that creates it, and its parts."""
 
     made_by: str
     argument: object = None
@@ -57,7 +57,7 @@ class _Node:
 
 def _tree(pickled: bytes) -> _Node:
     stack: list[_Node] = []
-    marks: list[int] = []
+    group_starts: list[int] = []
     memo: dict[int, _Node] = {}
     whole = _Node("pickle")
     for opcode, argument, _ in pickletools.genops(pickled):
@@ -67,13 +67,13 @@ def _tree(pickled: bytes) -> _Node:
         elif name in _GETS:
             stack.append(memo[int(argument or 0)])
         elif name == "MARK":
-            marks.append(len(stack))
+            group_starts.append(len(stack))
         elif name == "DUP":
             stack.append(stack[-1])
-        elif name == "POP" and marks and marks[-1] == len(stack):
-            marks.pop()
+        elif name == "POP" and group_starts and group_starts[-1] == len(stack):
+            group_starts.pop()
         elif name not in _IGNORED:
-            taken = _taken(opcode, stack, marks)
+            taken = _taken(opcode, stack, group_starts)
             if name in _CHANGES:
                 if pickletools.markobject not in opcode.stack_before:
                     stack.append(taken.pop(0))
@@ -88,16 +88,18 @@ def _tree(pickled: bytes) -> _Node:
 
 
 def _called_for_effect(dropped: _Node, whole: _Node) -> _Node:
-    """What a call changes whose result is not used: a function gets its globals so."""
+    """The value that a call with an unused result changes, such as a function's globals."""
     if dropped.made_by == "REDUCE" and dropped.parts[1].parts:
         return dropped.parts[1].parts[0]
     return whole
 
 
-def _taken(opcode: pickletools.OpcodeInfo, stack: list[_Node], marks: list[int]) -> list[_Node]:
-    """What an instruction takes off the stack: all above a mark, or a number of values."""
+def _taken(
+    opcode: pickletools.OpcodeInfo, stack: list[_Node], group_starts: list[int]
+) -> list[_Node]:
+    """The values that an instruction pops: all values above a mark, or a fixed number."""
     if pickletools.markobject in opcode.stack_before:
-        at = marks.pop()
+        at = group_starts.pop()
     else:
         at = len(stack) - len(opcode.stack_before)
     if at < 0:
@@ -108,7 +110,7 @@ def _taken(opcode: pickletools.OpcodeInfo, stack: list[_Node], marks: list[int])
 
 
 class _Hashing:
-    """Hashes nodes, each once: many values stand in a pickle once and are used often."""
+    """Hash every node once: a pickle can contain a value once and use it many times."""
 
     def __init__(self) -> None:
         self._known: dict[int, str] = {}
@@ -119,7 +121,7 @@ class _Hashing:
         if key in self._known:
             return self._known[key]
         if key in self._open:
-            # A function that names itself.
+            # A recursive value, such as a function that refers to itself.
             return f"the value {len(self._open) - self._open[key]} levels above"
         self._open[key] = len(self._open)
         texts = [node.made_by, repr(node.argument), *self._digests(node)]

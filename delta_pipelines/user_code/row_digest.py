@@ -1,4 +1,4 @@
-"""A hash of rows that a user's code made in Python: equal hashes make equal DataFrames. Pure."""
+"""A hash of rows from user code in Python: equal hashes mean equal DataFrames. Pure."""
 
 import datetime
 import decimal
@@ -13,27 +13,27 @@ from pyspark.sql.types import DataType
 MAX_ROWS = 10_000
 MAX_CHARACTERS = 8 * 1024 * 1024
 
-_TOLD_BY_REPR = frozenset(
+_EXACT_REPR_TYPES = frozenset(
     {
         *(type(None), bool, int, float, str, bytes, bytearray),
         *(decimal.Decimal, datetime.date, datetime.timedelta),
     }
 )
-"""Types whose `repr` is of the type and of nothing but the value."""
+"""Types whose `repr` shows the type and the exact value, and nothing else."""
 
 
 def row_digest(rows: Any, schema: object) -> str | None:
     """Hash the arguments of `createDataFrame`.
 
-    Only what is made of plain values throughout is told, each by its exact type: an object, a
-    subclass or an iterator may be read differently each time.
+    Only plain values of exactly the known types are hashed: an object, a subclass or an iterator
+    may give other rows each time.
 
     Args:
-        rows: What the user gave; at most `MAX_ROWS` rows and `MAX_CHARACTERS` when written out.
-        schema: What the user gave.
+        rows: The user's rows; at most `MAX_ROWS` rows and `MAX_CHARACTERS` as text.
+        schema: The user's schema.
 
     Returns:
-        64 hexadecimal digits; None when the rows are something else or too many.
+        64 hexadecimal digits; None when the rows are not plain values, or too many.
 
     Example:
         >>> row_digest([(1, "a")], "id INT, v STRING") == row_digest([(1, "a")], "id INT, v STRING")
@@ -43,17 +43,17 @@ def row_digest(rows: Any, schema: object) -> str | None:
     """
     if type(rows) not in (list, tuple) or len(rows) > MAX_ROWS:
         return None
-    told, size = hashlib.sha256(), 0
+    digest, size = hashlib.sha256(), 0
     try:
         for text in _texts(rows, schema):
             size += len(text)
             if size > MAX_CHARACTERS:
                 return None
-            told.update(text.encode())
-            told.update(b"\n")
+            digest.update(text.encode())
+            digest.update(b"\n")
     except (_NotPlain, ValueError, OverflowError, RecursionError):
         return None
-    return told.hexdigest()
+    return digest.hexdigest()
 
 
 class _NotPlain(Exception):
@@ -70,14 +70,14 @@ def _texts(rows: Sequence[object], schema: object) -> Iterator[str]:
 
 def _text(value: Any) -> str:
     kind = type(value)
-    if kind in _TOLD_BY_REPR:
+    if kind in _EXACT_REPR_TYPES:
         return repr(value)
     if kind is datetime.datetime:
         return _time_text(value)
     if kind is datetime.time and value.tzinfo is None:
         return repr(value)
     if kind is list or kind is tuple:
-        if _TOLD_BY_REPR.issuperset(map(type, value)):
+        if _EXACT_REPR_TYPES.issuperset(map(type, value)):
             return repr(value)
         return f"{kind.__name__}({', '.join(map(_text, value))})"
     if kind is Row:
@@ -89,7 +89,7 @@ def _text(value: Any) -> str:
 
 
 def _time_text(value: datetime.datetime) -> str:
-    """A moment; one without a zone as PySpark reads it too, which is in that of the process."""
+    """A timestamp as text; without a zone also as PySpark reads it, in the process's zone."""
     if value.tzinfo is not None:
         return f"{value.astimezone(datetime.timezone.utc)!r} of {value.replace(tzinfo=None)!r}"
     return f"{value!r} {time.mktime(value.timetuple())!r}"

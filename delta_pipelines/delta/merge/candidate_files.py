@@ -1,4 +1,4 @@
-"""The files of a merge's target at its transaction's snapshot: which it has to look into."""
+"""The files of a merge's target at its transaction's snapshot, and which of them it must read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ from delta_pipelines.model.setting_names import COLUMN_MAPPING_MODE
 _DELTA = "org.apache.spark.sql.delta"
 _BASE = f"{_DELTA}.commands.MergeIntoCommandBase"
 FEW_FILES = 8
-"""So many files are looked into without asking first which of them may hold matches."""
+"""Up to this number, all files are read without looking up first which may contain matches."""
 MOST_LISTED = 400
-"""The statistics of so many files are read by the driver: one small job gives them, where Delta's
-skipping takes a longer one for every list of ranges, and another for statistics to write back."""
+"""Up to this number of files, the driver reads their statistics, by one small job. Delta's skipping
+takes a longer job for every list of ranges, and another job for the statistics to write back."""
 MOST_ON_DRIVER = 1000
-"""The vectors of more files are written by a job: one after another they would take too long."""
+"""Deletion vectors of more files are written by a job: one by one would take too long."""
 MOST_IN_BITMAPS = 200_000_000
-"""So many rows have bitmaps of 25 MB at most, whichever of them match."""
+"""Bitmaps of this number of rows take 25 MB at most, whichever rows match."""
 
 Within = Sequence[tuple[KeyPair, Sequence[KeyRange]]]
-"""Key -> the ranges in which its values are."""
+"""Key -> the ranges of its values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +35,8 @@ class Files:
     """Files of the target.
 
     Args:
-        added: Delta's `AddFile` of each, a Scala `Seq`.
-        whole: True when they carry all statistics that the log has.
+        added: Delta's `AddFile` of each file, a Scala `Seq`.
+        whole: True when the files carry all statistics of the log.
     """
 
     added: JavaObject
@@ -61,35 +61,35 @@ class TargetFiles:
         self._txn = txn
         self._by_paths: dict[Files, JavaObject] = {}
 
-    def candidates(self, within: Within = (), *, marks_rows: bool = False) -> Files:
-        """The files that may hold matches; the transaction keeps track that they were read.
+    def candidates(self, within: Within = (), *, writes_vectors: bool = False) -> Files:
+        """Find the files that may contain matches; the transaction tracks that they were read.
 
         Args:
-            within: In which ranges the keys of every match are; none for nothing more than ON says
-                itself. Files on which a NOT MATCHED BY SOURCE clause can act are among them anyway.
-            marks_rows: True when rows of them may get deletion vectors, where the table has them:
-                then all their statistics are wanted.
+            within: The ranges of the keys of all matches; empty if only ON limits them. The result
+                always includes the files on which a NOT MATCHED BY SOURCE clause can act.
+            writes_vectors: True when rows of the files may get deletion vectors, if the table
+                has them: then all statistics of the files are needed.
         """
         command = self._plan.command
-        told = [
-            one
-            for one in items(command.getTargetOnlyPredicates(self._jvm.session))
-            if not one.references().isEmpty()
+        conjuncts = [
+            predicate
+            for predicate in items(command.getTargetOnlyPredicates(self._jvm.session))
+            if not predicate.references().isEmpty()
         ]
-        given = bool(told)
+        has_own_predicate = bool(conjuncts)
         if within:
-            told += items(self._plan.conjuncts(self._plan.predicate(within)))
-        wanted = [told or [literal(self._jvm, True)]]
+            conjuncts += items(self._plan.conjuncts(self._plan.predicate(within)))
+        wanted = [conjuncts or [literal(self._jvm, True)]]
         by_source = self._plan.by_source_predicate
         wanted += [] if by_source is None else [items(self._plan.conjuncts(by_source))]
-        # A condition on the target leaves files out, and with them matches that would be double.
+        # ON's own predicate excludes files too, and so matches that would make a row ambiguous.
         known = None
-        if not told:
+        if not conjuncts:
             known = self._few
-        elif marks_rows and not given and by_source is None:
+        elif writes_vectors and not has_own_predicate and by_source is None:
             known = self._listed(within)
         if known is None:
-            found = [self._txn.filterFiles(self._jvm.sequence(one), True) for one in wanted]
+            found = [self._txn.filterFiles(self._jvm.sequence(each), True) for each in wanted]
             return Files(found[0] if len(found) == 1 else self._united(found))
         for predicates in wanted:
             self._txn.trackReadPredicates(self._jvm.sequence(predicates), False, True)
@@ -102,23 +102,23 @@ class TargetFiles:
 
     @property
     def _few(self) -> Files | None:
-        """All files of a small table; asking Delta costs several jobs."""
+        """All files of a small table; Delta's file skipping would take several jobs."""
         files = self._in_checksum
         return files if files is not None and len(files) <= FEW_FILES else None
 
     @cached_property
     def _in_checksum(self) -> Files | None:
-        """All files with their statistics, if the table's checksum lists them."""
+        """All files with their statistics, if the table's checksum file lists them."""
         files = listed_files(self._txn.snapshot())
         return None if files is None else Files(files, whole=True)
 
     def _listed(self, within: Within) -> Files | None:
-        """Those in some range of each key, by the driver; None where Delta has to tell them."""
+        """Find the files within the keys' ranges on the driver; None when only Delta can."""
         target = self._plan.target
         if not target.writes_deletion_vectors or target.files > MOST_LISTED:
             return None
         if target.settings.get(COLUMN_MAPPING_MODE, "none") != "none":
-            return None  # under column mapping statistics have the columns' names in the files
+            return None  # with column mapping, statistics use the columns' physical names
         if not all(
             ranges and pair.type.is_counted and not target.is_partitioned_by(pair.name)
             for pair, ranges in within
@@ -129,7 +129,7 @@ class TargetFiles:
             rows = self._txn.snapshot().allFiles().collectAsList()
             files = Files(self._jvm.sequence_of(rows), whole=True)
         entries = read_entries(self._jvm, files.added)
-        # ON may write a name in other letters than the table; no two columns differ by that alone.
+        # ON may use another letter case than the table; no two columns differ only in that.
         own = {name.lower(): name for name in target.schema.names}
         wanted = [(own[pair.name.lower()], pair.type, ranges) for pair, ranges in within]
         kept = files_within(entries, wanted)
@@ -138,11 +138,11 @@ class TargetFiles:
         return Files(self._jvm.sequence([files.added.apply(n) for n in kept]), whole=True)
 
     def complete(self, candidates: Files, paths: Sequence[str] | None) -> Files:
-        """Files with all their statistics, as far as that takes one small job at most.
+        """Return files with all their statistics, if that takes at most one small job.
 
         Args:
-            candidates: Files that were looked into.
-            paths: Those that are wanted, as a scan tells them; None for all.
+            candidates: Files that were read.
+            paths: The files that are needed, by path in the form of a scan; None for all.
         """
         if candidates.whole:
             return candidates
@@ -155,32 +155,32 @@ class TargetFiles:
         return Files(self._jvm.sequence(list(found.collect())), whole=True)
 
     def size(self, files: JavaObject) -> tuple[int, int]:
-        """The bytes of files, and how many partitions they are of; 0 where there are none.
+        """The files' size in bytes, and their number of partitions; 0 without partitions.
 
         Args:
             files: Delta's `AddFile`s, a Scala `Seq`.
         """
-        told = self._jvm.object(_BASE).totalBytesAndDistinctPartitionValues(files)
-        return int(told._1()), int(told._2())
+        totals = self._jvm.object(_BASE).totalBytesAndDistinctPartitionValues(files)
+        return int(totals._1()), int(totals._2())
 
     def touched(self, candidates: Files, paths: Sequence[str]) -> Files:
-        """Some of the candidates, by their paths as a scan tells them."""
+        """The candidates with these paths, in the form of a scan."""
         found = self.entries(candidates, paths)
         return Files(self._jvm.sequence(list(found.values())))
 
     def rows_of(self, files: Files) -> int | None:
-        """The rows of files that are not deleted; None when a file has no statistics."""
+        """Number of rows in files, without deleted rows; None when a file has no statistics."""
         return logical_rows(read_entries(self._jvm, files.added))
 
     def fit_the_driver(self, files: Files) -> bool:
-        """True when bitmaps of any of the files' rows are not too large for the driver."""
+        """True when bitmaps of the files' rows are small enough for the driver."""
         if len(files) > MOST_ON_DRIVER:
             return False
         rows = self.rows_of(files)
         return rows is not None and rows <= MOST_IN_BITMAPS
 
     def entries(self, candidates: Files, paths: Sequence[str]) -> dict[str, JavaObject]:
-        """Delta's `AddFile`s of some of the candidates, by their paths as a scan tells them."""
+        """Path -> Delta's `AddFile` of a candidate, for paths in the form of a scan."""
         known = self.by_path(candidates)
         folder = self._txn.deltaLog().dataPath()
         return {path: self.helper.getTouchedFile(folder, path, known) for path in paths}
@@ -191,7 +191,7 @@ class TargetFiles:
         return self._jvm.object(f"{_DELTA}.commands.DMLWithDeletionVectorsHelper")
 
     def by_path(self, files: Files) -> JavaObject:
-        """Files as Delta's helper knows them by path; made once, for each is resolved for that."""
+        """Delta's map of files by path; cached, because it resolves the path of every file."""
         if files not in self._by_paths:
             folder = self._txn.deltaLog().dataPath()
             self._by_paths[files] = self.helper.generateCandidateFileMap(folder, files.added)

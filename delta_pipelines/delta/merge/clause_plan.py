@@ -15,13 +15,13 @@ from delta_pipelines.delta.merge.key_types import KeyType
 
 @dataclass(frozen=True, eq=False)
 class KeyPair:
-    """A column of the target that equals something of the source in every match.
+    """A column of the target that equals an expression over the source in every match.
 
     Args:
         column: The target's attribute.
         value: An expression over the source.
         type: The column's type.
-        compared: The type in which both are compared; the column's own, or one that it widens to.
+        compared: The type in which both are compared: the column's type, or a wider one.
     """
 
     column: JavaObject
@@ -36,10 +36,10 @@ class KeyPair:
 
 
 class Values:
-    """What each column of the target becomes, in the target's order.
+    """The new values of the target's columns, in the target's order.
 
-    Equal ones give the same rows. They are fetched from the JVM only when they are needed: of a
-    wide table that is many round trips, and `UPDATE SET *` has the values of `INSERT *`.
+    Equal instances give the same rows. The values are fetched from the JVM only when needed: for a
+    wide table that takes many round trips, and `UPDATE SET *` has the same values as `INSERT *`.
 
     Args:
         jvm: The merge's session.
@@ -53,15 +53,15 @@ class Values:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Values) and bool(self._actions.equals(other._actions))
 
-    __hash__ = None  # type: ignore[assignment]  # told by the JVM alone
+    __hash__ = None  # type: ignore[assignment]  # only the JVM compares them
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The values as columns, to be used on rows with the merge's attributes."""
+        """The values as columns, for rows with the merge's attributes."""
         return tuple(bound(self._jvm, action.expr()) for action in items(self._actions))
 
     def come_from(self, plan: JavaObject) -> bool:
-        """True when they are made from a plan's columns alone.
+        """True when the values are computed only from a plan's columns.
 
         Args:
             plan: The source or the target.
@@ -77,8 +77,8 @@ class PlannedClause:
     Args:
         action: `update`, `delete` or `insert`.
         condition: When it acts; None for always.
-        values: What the columns of the target become; none for a delete.
-        reads_target: True when a value is made from a column of the target.
+        values: The new values of the target's columns; none for a delete.
+        reads_target: True when a value is computed from a column of the target.
     """
 
     action: str
@@ -88,12 +88,9 @@ class PlannedClause:
 
 
 def deletes_alone(matched: Sequence[PlannedClause]) -> bool:
-    """True when the only matched clause deletes whatever matches, however often it does.
+    """True when the only matched clause is a DELETE without a condition.
 
-    Several rows of the source may match one of the target then, in Delta's MERGE as in ours.
-
-    Args:
-        matched: The WHEN MATCHED clauses.
+    Then several source rows may match one target row, in Delta's MERGE and in ours.
 
     Source of the rule: `MergeIntoCommandBase`, `isOnlyOneUnconditionalDelete`.
     """
@@ -101,7 +98,7 @@ def deletes_alone(matched: Sequence[PlannedClause]) -> bool:
 
 
 def date_literal(day: date) -> Column:
-    """A date as a literal; PySpark's own leaves out the zeros of a year before 1000."""
+    """A date as a literal; PySpark's `lit` drops the leading zeros of years before 1000."""
     return F.expr(f"DATE'{day.isoformat()}'")
 
 
@@ -121,19 +118,19 @@ def valued(
     current: Sequence[Column] = (),
     also: Sequence[Column] = (),
 ) -> DataFrame:
-    """Rows of the target: every column by the clause that acts.
+    """Compute rows of the target: every column's value comes from the clause that acts.
 
-    Made of JVM columns, because PySpark's own operators ask the JVM up to ten times each.
+    Uses JVM columns, because PySpark's operators take up to ten JVM calls each.
 
     Args:
         jvm: The merge's session.
         rows: Rows with the attributes of source and target.
         names: The target's columns.
         clauses: Number -> a clause that updates or inserts.
-        does: Tells the number of the clause that acts on a row.
-        current: What the columns are in rows on which none of them acts; none when there are no
+        does: The number of the clause that acts on a row.
+        current: The columns' values in rows on which no clause acts; empty when there are no
             such rows.
-        also: More columns.
+        also: Additional columns.
     """
     groups: list[tuple[list[int], Values]] = []
     for number, clause in clauses.items():

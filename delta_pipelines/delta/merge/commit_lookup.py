@@ -1,4 +1,4 @@
-"""Finding the commit that a merge made, among those of other writers."""
+"""Find a merge's commit among the commits of all writers."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, optional
 from delta_pipelines.delta.log.loading import whole_numbers
 
 TOKEN = "merge_token"
-"""Key of the merge's own mark in the commit's user metadata."""
+"""Key of the merge's token in the commit's user metadata."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ def merge_user_metadata(
     """Compose the user metadata of a merge's commit: one JSON object.
 
     Args:
-        token: The merge's own mark, kept under `merge_token`.
-        facts: The caller's own keys, kept at the top level.
-        session_text: The session's `spark.databricks.delta.commitInfo.userMetadata`, kept
-            word for word under `user_metadata`.
+        token: Identifies the merge; becomes the key `merge_token`.
+        facts: The caller's keys; become top-level keys.
+        session_text: The session's `spark.databricks.delta.commitInfo.userMetadata`; becomes
+            the key `user_metadata`, unchanged.
 
     Example:
         >>> merge_user_metadata("f3", {"run_id": "7"}, "nightly")
@@ -50,22 +50,22 @@ def merge_user_metadata(
 
 
 def latest_version(target: DeltaTable) -> int:
-    """The version of a table's newest commit, read from its log now."""
+    """Read the version of a table's newest commit from its log."""
     jvm = Jvm(target._spark)
     return int(target._jdt.deltaLog().update(False, jvm.none, jvm.none).version())
 
 
 def find_merge_commit(target: DeltaTable, after: int, token: str) -> MergeCommit | None:
-    """Find the commit that carries a merge's token; no Spark job runs.
+    """Find the commit with a merge's token; no Spark job runs.
 
     Args:
         target: The merge's target.
-        after: A version that was there before the merge began.
-        token: What `merge_user_metadata` was given.
+        after: A version that existed before the merge started.
+        token: The token that was passed to `merge_user_metadata`.
 
     Returns:
-        The commit, or None when the merge made none. An automatic compaction that follows a merge
-        carries the same user metadata and is not taken for it.
+        The commit, or None when the merge made none. An automatic compaction after the merge has
+        the same user metadata, but is not returned.
     """
     jvm = Jvm(target._spark)
     log = target._jdt.deltaLog()
@@ -82,7 +82,7 @@ def find_merge_commit(target: DeltaTable, after: int, token: str) -> MergeCommit
 
 
 def _commit_info(jvm: Jvm, log: JavaObject, path: JavaObject) -> dict[str, Any] | None:
-    """What a commit says about itself; Delta reads no more of the file than that."""
+    """Read a commit's `commitInfo`; Delta reads only this action of the file."""
     history = jvm.delta.DeltaHistoryManager
     info = optional(history.getCommitInfoOpt(log.store(), path, log.newDeltaHadoopConf()))
     if info is None:

@@ -1,16 +1,16 @@
-"""Deletion vectors, made on the driver by Delta's own writer of them.
+"""Write deletion vectors on the driver, with Delta's own writer.
 
-Delta makes them by Spark jobs, in time that does not depend on how few the rows are: a join with
-the vectors that files have, an aggregation to bitmaps, and two joins for the files' statistics.
-Here the driver is told the rows: one by one when they are few, else as a bitmap for each file.
+Delta computes them with Spark jobs that take as long for few rows as for many: a join with the
+files' present vectors, an aggregation to bitmaps, and two joins for the files' statistics. Here the
+driver gets the rows: one by one if they are few, otherwise as one bitmap per file.
 """
 
 from collections.abc import Mapping, Sequence
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, items
 from delta_pipelines.delta.jvm.signatures import Member
-from delta_pipelines.delta.merge.roaring_bitmaps import BITMAP_MEMBERS, Places
-from delta_pipelines.delta.merge.statistics_json import tell_the_same, with_wide_bounds
+from delta_pipelines.delta.merge.roaring_bitmaps import BITMAP_MEMBERS, RowPositions
+from delta_pipelines.delta.merge.statistics_json import have_equal_values, with_wide_bounds
 
 _DELTA = "org.apache.spark.sql.delta"
 _WRITER = f"{_DELTA}.commands.DeletionVectorWriter"
@@ -51,24 +51,24 @@ VECTOR_COUNTS = (
     "numDeletionVectorsRemoved",
     "numDeletionVectorsUpdated",
 )
-"""What Delta counts while it deletes rows by deletion vectors."""
+"""Delta's counters for deletions by deletion vectors."""
 
 
 def vectors_of(
-    jvm: Jvm, txn: JavaObject, files: Mapping[str, JavaObject], places: Mapping[str, Places]
+    jvm: Jvm, txn: JavaObject, files: Mapping[str, JavaObject], rows: Mapping[str, RowPositions]
 ) -> JavaObject:
-    """Store new deletion vectors, each with what its file's present one says.
+    """Store new deletion vectors, which include the files' present vectors.
 
     Args:
         jvm: The session.
-        txn: The transaction that will name them.
-        files: Path, as a scan tells it -> Delta's `AddFile`.
-        places: The same path -> which rows are to be deleted, by their place in the file.
+        txn: The transaction that will refer to them.
+        files: Path in the form of a scan -> Delta's `AddFile`.
+        rows: The same path -> positions of the rows to delete.
 
     Returns:
         Delta's `DeletionVectorResult` of each file, a Scala `Seq`.
     """
-    wanted = [_data(jvm, path, files[path], rows) for path, rows in places.items()]
+    wanted = [_data(jvm, path, files[path], positions) for path, positions in rows.items()]
     log = txn.deltaLog()
     prefix = jvm.object(f"{_DELTA}.util.Utils").getRandomPrefixLength(txn.metadata())
     mapper = jvm.object(_WRITER).createMapperToStoreDeletionVectors(
@@ -77,7 +77,7 @@ def vectors_of(
     return mapper.apply(jvm.sequence(wanted).iterator()).toList()
 
 
-def _data(jvm: Jvm, path: str, file: JavaObject, rows: Places) -> JavaObject:
+def _data(jvm: Jvm, path: str, file: JavaObject, rows: RowPositions) -> JavaObject:
     had = file.deletionVector()
     return jvm.type(_DATA)(
         path,
@@ -88,12 +88,12 @@ def _data(jvm: Jvm, path: str, file: JavaObject, rows: Places) -> JavaObject:
 
 
 def with_whole_statistics(files: Sequence[JavaObject]) -> bool:
-    """True when files carry all that their new entries have to say; pruned ones do not.
+    """True when files carry all statistics that their new entries need; pruned files do not.
 
-    A file with a vector whose bounds count as tight has NULL counts that are to be made anew.
+    If a file has a vector and tight bounds, its NULL counts have to be computed again.
 
     Args:
-        files: Delta's `AddFile`s, with the statistics that the log has.
+        files: Delta's `AddFile`s, with the statistics of the log.
     """
     for file in files:
         stats = str(file.stats() or "")
@@ -105,14 +105,14 @@ def with_whole_statistics(files: Sequence[JavaObject]) -> bool:
 
 
 def entries_of(touched: JavaObject, now: int) -> tuple[list[JavaObject], dict[str, int]]:
-    """The entries of the log that give files their new vectors, and how many of each kind.
+    """Compose the log entries that give files their new vectors, and count them by kind.
 
     Args:
         touched: Delta's `TouchedFileWithDV`s, of files with whole statistics.
         now: Milliseconds since 1970.
 
-    Source of the rule: Delta's `DMLWithDeletionVectorsHelper.processUnmodifiedData`, whose counts
-    these are.
+    Source of the rule and of the counts: Delta's
+    `DMLWithDeletionVectorsHelper.processUnmodifiedData`.
     """
     removed, added, replaced = [], [], []
     counts = dict.fromkeys(VECTOR_COUNTS, 0)
@@ -132,13 +132,13 @@ def entries_of(touched: JavaObject, now: int) -> tuple[list[JavaObject], dict[st
 
 
 def _with_exact_statistics(file: JavaObject, before: str) -> JavaObject:
-    """A file's new entry, with the numbers that its old one has.
+    """Return a file's new entry with the exact numbers of its old entry.
 
     Source of the rule: Delta's `AddFile.withoutTightBoundStats` reads fractions as doubles.
     """
     exact = with_wide_bounds(before)
-    if tell_the_same(exact, str(file.stats())):
-        return file  # copying it takes more round trips than all the rest
+    if have_equal_values(exact, str(file.stats())):
+        return file  # a copy takes more round trips than everything else
     return file.copy(
         file.path(),
         file.partitionValues(),

@@ -1,4 +1,4 @@
-"""Between which values a column lies in files, and which files that leaves out. Pure."""
+"""Minimum and maximum of a column in files, and the files that they exclude. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,46 +10,46 @@ from delta_pipelines.delta.merge.key_ranges import KeyRange
 from delta_pipelines.delta.merge.key_types import KeyType
 from delta_pipelines.model.stored_values import json_object
 
-Ends = tuple[Any, Any]
+Bounds = tuple[Any, Any]
 
 
 def statistics_of(entry: FileEntry) -> Mapping[str, Any]:
-    """A file's statistics; empty where a foreign writer left none, or no JSON.
-
-    Args:
-        entry: What the log says of the file.
-    """
+    """Parse a file's statistics; empty if another writer left none, or left invalid JSON."""
     return json_object(entry.stats) or {}
 
 
-def ends_of_files(
-    column: str, told: Sequence[Mapping[str, Any]], *, dates: bool = False
-) -> Ends | None:
-    """The ends of a column, from the statistics of all files.
+def bounds_of_files(
+    column: str, statistics: Sequence[Mapping[str, Any]], *, dates: bool = False
+) -> Bounds | None:
+    """Compute a column's minimum and maximum over files from their statistics.
 
     Args:
-        column: Its name.
-        told: Delta's statistics of each file.
-        dates: Its values are dates.
+        column: The column's name.
+        statistics: Delta's statistics of each file.
+        dates: True when the column's values are dates.
+
+    Returns:
+        Both None when the column has no value; None when a file's statistics lack the bounds.
 
     Example:
-        >>> ends_of_files("k", [{"minValues": {"k": 3}, "maxValues": {"k": 8}, "numRecords": 9}])
+        >>> bounds_of_files("k", [{"minValues": {"k": 3}, "maxValues": {"k": 8}, "numRecords": 9}])
         (3, 8)
     """
     lows: list[Any] = []
     highs: list[Any] = []
-    for file in told:
+    for file in statistics:
         rows, nulls = file.get("numRecords"), (file.get("nullCount") or {}).get(column)
         if rows is not None and rows == nulls:
             continue
-        ends: list[Any] = [(file.get(end) or {}).get(column) for end in ("minValues", "maxValues")]
+        both = (file.get("minValues") or {}, file.get("maxValues") or {})
+        bounds: list[Any] = [values.get(column) for values in both]
         try:
-            low, high = (date.fromisoformat(end) for end in ends) if dates else ends
+            low, high = (date.fromisoformat(bound) for bound in bounds) if dates else bounds
         except (TypeError, ValueError):
             return None
-        if not dates and not all(_is_number(end) for end in (low, high)):
+        if not dates and not all(_is_number(bound) for bound in (low, high)):
             return None
-        if low > high:  # a foreign writer's unsigned numbers
+        if low > high:  # unsigned numbers of another writer
             return None
         lows.append(low)
         highs.append(high)
@@ -59,17 +59,17 @@ def ends_of_files(
 def files_within(
     entries: Sequence[FileEntry], within: Sequence[tuple[str, KeyType, Sequence[KeyRange]]]
 ) -> list[int] | None:
-    """Which files may hold rows whose keys are all in some range, by their statistics.
+    """Find the files that may contain rows with every key in one of its ranges.
 
     Args:
-        entries: The files, with the statistics that the log has.
-        within: A column's name and type, whole numbers or dates, and the ranges.
+        entries: The files, with the statistics of the log.
+        within: Name and type of each key column (whole numbers or dates), and its ranges.
 
     Returns:
-        The files' places in the list. None where a file has no statistics as text: Delta may know
-        them otherwise.
+        Positions in `entries`. None when a file has no statistics as text: Delta may have them in
+        another form.
 
-    Source of the rule: Delta's skipping keeps a file unless its ends say that it has no such row.
+    Source of the rule: Delta's skipping keeps a file unless its bounds exclude such rows.
 
     Example:
         >>> stats = '{"numRecords": 9, "minValues": {"k": 3}, "maxValues": {"k": 8}}'
@@ -82,23 +82,23 @@ def files_within(
     """
     if not all(entry.stats for entry in entries):
         return None
-    told = [statistics_of(entry) for entry in entries]
+    statistics = [statistics_of(entry) for entry in entries]
     return [
         number
-        for number, file in enumerate(told)
-        if all(_may_hold(file, name, kind, ranges) for name, kind, ranges in within)
+        for number, file in enumerate(statistics)
+        if all(_may_contain(file, name, kind, ranges) for name, kind, ranges in within)
     ]
 
 
-def _may_hold(
+def _may_contain(
     file: Mapping[str, Any], column: str, kind: KeyType, ranges: Sequence[KeyRange]
 ) -> bool:
-    ends = ends_of_files(column, [file], dates=kind.name == "date")
-    if ends is None or (kind.is_whole and float in map(type, ends)):
+    bounds = bounds_of_files(column, [file], dates=kind.name == "date")
+    if bounds is None or (kind.is_whole and float in map(type, bounds)):
         return True
-    low, high = ends
-    return low is not None and any(one.low <= high and low <= one.high for one in ranges)
+    low, high = bounds
+    return low is not None and any(r.low <= high and low <= r.high for r in ranges)
 
 
-def _is_number(end: Any) -> bool:
-    return isinstance(end, int | float) and not isinstance(end, bool) and math.isfinite(end)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

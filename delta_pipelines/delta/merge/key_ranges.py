@@ -1,7 +1,7 @@
-"""Which values of a key a source has, told so that files can be left out by their statistics. Pure.
+"""A source's key values as ranges, which exclude files by their statistics. Pure.
 
-One range from the smallest to the largest key leaves out little when a source holds the newest rows
-and a few late ones; several disjoint ranges do.
+If a source contains the newest rows and a few late ones, one range from the smallest to the largest
+key excludes few files; several disjoint ranges exclude many.
 """
 
 import math
@@ -14,17 +14,17 @@ from typing import Any
 
 MAX_RANGES = 32
 MAX_VALUES = 500
-"""How many partition values are listed at most."""
+"""Maximum number of partition values that are listed."""
 _DENSE = 4
-"""Keys to each row of the source."""
+"""Possible keys per row of the source, below which keys count as dense."""
 BUCKETS = 1024
-"""Into how many parts the keys of a source are put that is too large for the driver."""
+"""Number of buckets for the keys of a source that is too large for the driver."""
 _EPOCH = date(1970, 1, 1)
 _WIDE_GAP = 0.005
-"""A gap between two keys counts when it is this part of the distance from the first to the last."""
+"""Minimum gap between two ranges, as a fraction of the distance from the first to the last key."""
 
 Key = int | Decimal | date | str
-"""Timestamps are left out: Python's depend on the process's time zone and its changes of clock."""
+"""No timestamps: in Python they depend on the process's time zone and its clock changes."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class KeyRange:
 
 
 def key_ranges(values: Sequence[Key], *, max_ranges: int = MAX_RANGES) -> list[KeyRange]:
-    """Cover values by few disjoint ranges, cut at the widest gaps.
+    """Cover values by a few disjoint ranges, split at the widest gaps.
 
     Args:
-        values: Keys of one type, in any order, none of them NULL or NaN.
-        max_ranges: How many ranges there are at most.
+        values: Keys of one type, in any order, without NULL and NaN.
+        max_ranges: Maximum number of ranges.
 
     Returns:
-        Ranges in rising order that hold every value; none for no values. Text, which has no
-        distances, gets one range.
+        Ranges in ascending order that contain every value; empty for no values. Text has no
+        distances, so it gets one range.
 
     Example:
         >>> key_ranges([1, 2, 3, 900, 901])
@@ -54,22 +54,21 @@ def key_ranges(values: Sequence[Key], *, max_ranges: int = MAX_RANGES) -> list[K
 
 
 def bucket_ranges(
-    ends: KeyRange, buckets: Collection[int], *, max_ranges: int = MAX_RANGES
+    bounds: KeyRange, buckets: Collection[int], *, max_ranges: int = MAX_RANGES
 ) -> list[KeyRange]:
-    """Cover the keys that are in some of `BUCKETS` equal parts between the two ends.
+    """Cover the keys in some of the `BUCKETS` equal parts between the two bounds.
 
     Args:
-        ends: The smallest and the largest key: whole numbers or dates.
-        buckets: The parts that have keys, counted from 0. A bucket was found by DOUBLE arithmetic,
-            so that a key may be a little beyond its edges: where several whole numbers are one
-            DOUBLE, as far as these are apart.
-        max_ranges: How many ranges there are at most.
+        bounds: The smallest and the largest key: whole numbers or dates.
+        buckets: Numbers of the parts with keys, from 0. They were computed with DOUBLEs, so a key
+            may lie slightly outside of its part: as far as two neighbouring DOUBLEs are apart.
+        max_ranges: Maximum number of ranges.
 
     Example:
         >>> bucket_ranges(KeyRange(0, 10_239), {0, 1, 1023})
         [KeyRange(low=0, high=21), KeyRange(low=10229, high=10239)]
     """
-    low, high = ends.low, ends.high
+    low, high = bounds.low, bounds.high
     first, last = as_number(low), as_number(high)
     width = (last - first + 1) / BUCKETS
     blur = math.ulp(float(max(abs(first), abs(last))))
@@ -82,22 +81,22 @@ def bucket_ranges(
     return _joined(ranges, max_ranges)
 
 
-def is_dense(ends: KeyRange, count: int) -> bool:
-    """True when most keys between two ends may well be in use: what is finer would leave no gap.
+def is_dense(bounds: KeyRange, count: int) -> bool:
+    """True when most keys between two bounds may be in use, so that finer ranges have no gaps.
 
     Args:
-        ends: The smallest and the largest key: whole numbers or dates.
-        count: How many there are.
+        bounds: The smallest and the largest key: whole numbers or dates.
+        count: Number of rows.
 
     Example:
         >>> is_dense(KeyRange(1_000, 2_999), 1_000), is_dense(KeyRange(0, 10**9), 1_000)
         (True, False)
     """
-    return as_number(ends.high) - as_number(ends.low) < _DENSE * count
+    return as_number(bounds.high) - as_number(bounds.low) < _DENSE * count
 
 
 def as_number(key: Any) -> int:
-    """A whole number, or a date as days since 1970.
+    """Return a whole number as it is, and a date as days since 1970.
 
     Example:
         >>> as_number(date(1970, 1, 2))
@@ -111,7 +110,7 @@ def _like(key: Key, number: int) -> Key:
 
 
 def _joined(ranges: Sequence[KeyRange], most: int) -> list[KeyRange]:
-    """Rising ranges made fewer: those are joined that touch, or between which the gap is narrow."""
+    """Join neighbours among ascending ranges: where they touch, or the gap is narrow."""
     if not ranges:
         return []
     if isinstance(ranges[0].low, str):
@@ -123,8 +122,8 @@ def _joined(ranges: Sequence[KeyRange], most: int) -> list[KeyRange]:
     cuts = sorted(sorted(cuts, key=lambda index: gaps[index])[-(most - 1) :])
     if most <= 1:
         cuts = []
-    starts, ends = [0, *[cut + 1 for cut in cuts]], [*cuts, len(ranges) - 1]
-    return [KeyRange(ranges[a].low, ranges[b].high) for a, b in zip(starts, ends, strict=True)]
+    firsts, lasts = [0, *[cut + 1 for cut in cuts]], [*cuts, len(ranges) - 1]
+    return [KeyRange(ranges[a].low, ranges[b].high) for a, b in zip(firsts, lasts, strict=True)]
 
 
 def _distance(a: Any, b: Any) -> float:

@@ -1,8 +1,8 @@
 """Keys of a source in the type of the target's column. Pure.
 
-Sides of different types are compared in the wider one: the column stands behind a cast then, which
-hides it from the statistics of files. A key that the column's own type has can be told in that
-type; one that it has not can match nothing.
+Two sides of different types are compared in the wider type: then the column is inside a cast, and
+the files' statistics cannot be used. A key that the column's type can represent is converted to
+that type; any other key cannot match.
 """
 
 import math
@@ -17,7 +17,7 @@ _BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 _RANGED = (*_BITS, "decimal", "date", "string")
 _EXACT = 2**53
-"""From here on several whole numbers are the same DOUBLE."""
+"""From here on, several whole numbers are the same DOUBLE."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class KeyType:
     """A column's type.
 
     Args:
-        name: As Spark names it, without digits: `long`, `decimal`.
-        digits: Of a decimal, all of them.
-        scale: Of a decimal, those behind the point.
+        name: Spark's name of the type, without digits: `long`, `decimal`.
+        digits: Precision of a decimal.
+        scale: Scale of a decimal.
     """
 
     name: str
@@ -36,7 +36,7 @@ class KeyType:
 
     @classmethod
     def of(cls, type_name: str) -> "KeyType":
-        """Read a type's name.
+        """Parse a type's name.
 
         Example:
             >>> KeyType.of("decimal(12,2)")
@@ -48,7 +48,7 @@ class KeyType:
 
     @property
     def is_ranged(self) -> bool:
-        """True when its values can be put into ranges."""
+        """True when ranges of its values are supported."""
         return self.name in _RANGED
 
     @property
@@ -67,7 +67,7 @@ class KeyType:
         return self.is_whole or self.name == "decimal"
 
     def widens_to(self, other: "KeyType") -> bool:
-        """True when no two values become one by a cast to another type, up to `_EXACT`.
+        """True when a cast to another type keeps different values different, up to `_EXACT`.
 
         Args:
             other: The type in which the column is compared.
@@ -87,13 +87,13 @@ class KeyType:
         return False
 
     def of_value(self, value: Any) -> Key | None:
-        """A value of a type that this one widens to, in this type; None when it has no such value.
+        """Convert a value of a wider type to this type; None when this type has no such value.
 
         Args:
             value: Not NULL.
 
         Raises:
-            ValueError: Several values of this type equal it.
+            ValueError: Several values of this type are equal to it.
 
         Example:
             >>> KeyType.of("integer").of_value(7.0), KeyType.of("integer").of_value(7.5)
@@ -112,14 +112,14 @@ class KeyType:
         return self._of_units(number)
 
     def within(self, low: Any, high: Any) -> KeyRange | None:
-        """The values of this type between two of a type that it widens to; None when there is none.
+        """The range of this type between two values of a wider type; None when it is empty.
 
         Args:
-            low: The smallest value, both included.
-            high: The largest.
+            low: The smallest value, included.
+            high: The largest value, included.
 
         Raises:
-            ValueError: Several values of this type equal an end.
+            ValueError: Several values of this type are equal to a bound.
 
         Example:
             >>> KeyType.of("byte").within(-3, 1000)
@@ -149,4 +149,4 @@ class KeyType:
 
     def _check_exact(self, value: Any) -> None:
         if self.name == "long" and isinstance(value, float) and abs(value) >= _EXACT:
-            raise ValueError(f"{value!r} is several whole numbers")
+            raise ValueError(f"several whole numbers are equal to {value!r}")

@@ -1,7 +1,7 @@
-"""Rows of a merge's source, fixed: on the driver when they are few, else in a local checkpoint.
+"""Materialized rows of a merge's source: on the driver if they are few, else a local checkpoint.
 
-The attributes of the fixed rows are those of the query that gave them, so that conditions which
-were bound to it still resolve.
+The materialized rows keep the attributes of their query, so that conditions which were bound to the
+query still resolve.
 """
 
 import re
@@ -28,7 +28,7 @@ from delta_pipelines.delta.query.local_checkpoint import local_checkpoint
 from delta_pipelines.delta.query.plan_nodes import nodes
 
 RDD_NAME = "mergeMaterializedSource"
-"""Delta's own name for the checkpoint of a merge's source."""
+"""Delta's name for the checkpoint of a merge's source."""
 _FIRST_PARTITIONS = "spark.sql.limit.initialNumPartitions"
 _CHEAP = (
     "Project",
@@ -40,24 +40,24 @@ _CHEAP = (
     "Range",
     "OneRowRelation",
 )
-"""Plans of these alone are computed again for next to nothing."""
+"""Plans of only these nodes are cheap to compute again."""
 _LOCAL_ROWS = 500
-"""Spark's optimizer looks at every row of a local relation again and again."""
+"""Maximum for a local relation: Spark's optimizer examines each of its rows many times."""
 _LARGE_BYTES = 128 * 1024
 _SLICE_BYTES = 8 * 1024 * 1024
-"""Rows of the driver are handed to so few tasks, as objects."""
+"""Bytes of the driver's rows per task."""
 _PROBE = 64
-"""So many rows tell how long one is."""
+"""Number of rows from which the size of a row is estimated."""
 _MANY_PARTITIONS, _FEW_PARTITIONS = 64, 4
-"""Partitions that are asked at once for the first rows; few where the rows may be long."""
+"""Partitions that are read at once for the first rows; few if the rows may be long."""
 _UNPACKED = 5
-"""So many bytes becomes one of a Parquet file with texts, roughly."""
+"""Approximate size in memory of one byte in a Parquet file with texts."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 _NO_SPACE = "java.io.IOException: No space left on device"
 
 
 class RowsFailure(Enum):
-    """What went wrong with fixed rows, as far as a merge has to know."""
+    """Kinds of failure of materialized rows that a merge distinguishes."""
 
     LOST_BLOCK = "RDD_BLOCK_LOST"
     OUT_OF_DISK = "OUT_OF_DISK"
@@ -66,13 +66,13 @@ class RowsFailure(Enum):
 
 @dataclass(frozen=True, eq=False)
 class FixedRows:
-    """Rows that give the same however often they are read, until they are freed.
+    """Rows that are the same however often they are read, until they are freed.
 
     Args:
         frame: The rows.
-        level: The checkpoint's storage level; None for rows that are kept nowhere else.
-        rdd: The checkpoint; None for rows on the driver, or in versions of tables.
-        count: How many there are; None when nobody counted.
+        level: The checkpoint's storage level; None without a checkpoint.
+        rdd: The checkpoint; None for rows on the driver, or in pinned versions of tables.
+        count: Number of rows; None if they were not counted.
         on_driver: Every row is in the driver's memory.
     """
 
@@ -84,11 +84,11 @@ class FixedRows:
 
     @property
     def rdd_id(self) -> int | None:
-        """Spark's number of the checkpoint."""
+        """Spark's id of the checkpoint."""
         return None if self.rdd is None else int(self.rdd.id())
 
     def free(self) -> None:
-        """Give the checkpoint's memory and disk space back; its rows can be read no more."""
+        """Free the checkpoint's memory and disk space; its rows can no longer be read."""
         if self.rdd is not None:
             self.rdd.unpersist(False)
 
@@ -96,21 +96,21 @@ class FixedRows:
 def rows_on_driver(
     spark: SparkSession, rows: DataFrame, *, max_rows: int, max_bytes: int
 ) -> FixedRows | None:
-    """Bring rows to the driver if they are few; runs the query, or the beginning of it.
+    """Collect rows on the driver if they are few; runs the query, or the beginning of it.
 
     Args:
         spark: A classic session.
         rows: The query.
-        max_rows: How many rows are few.
-        max_bytes: How large they may be together, as objects of the JVM.
+        max_rows: Maximum number of rows.
+        max_bytes: Maximum total size, as objects of the JVM.
 
     Returns:
-        None when they are more.
+        None when the rows exceed a maximum.
     """
     jvm = Jvm(spark)
     few, partitions = max_rows, _MANY_PARTITIONS
     if any(_is_long(column.dataType) for column in rows.schema) and _size(rows) > max_bytes:
-        # A row may be of any length, and each partition gives as many as are asked for.
+        # A row may have any length, and each partition returns the full number of rows.
         probe = _taken(spark, rows, _PROBE, 1)
         row_bytes = _object_bytes(jvm, probe) / max(len(probe), 1)
         few, partitions = min(max_rows, int(max_bytes / max(row_bytes, 1))), _FEW_PARTITIONS
@@ -133,9 +133,9 @@ def rows_on_driver(
 
 
 def _taken(spark: SparkSession, rows: DataFrame, number: int, partitions: int) -> JavaObject:
-    """The first rows, as a Java array; so many partitions are asked at first."""
-    asked = setting(spark, _FIRST_PARTITIONS, str(partitions))
-    with asked, active(spark), settings_in_tasks(spark):
+    """The first rows, as a Java array; starts with this number of partitions."""
+    first_partitions = setting(spark, _FIRST_PARTITIONS, str(partitions))
+    with first_partitions, active(spark), settings_in_tasks(spark):
         return rows._jdf.queryExecution().executedPlan().executeTake(number)
 
 
@@ -144,9 +144,10 @@ def _object_bytes(jvm: Jvm, taken: JavaObject) -> int:
 
 
 def _parallel(jvm: Jvm, output: JavaObject, data: JavaObject, slices: int) -> JavaObject:
-    """Rows that the driver hands to each task anew.
+    """Rows that the driver sends to each task.
 
-    Few tasks, as each writes a file: one per core would leave a large cluster's table in crumbs.
+    There are few tasks, because each writes a file: one per core would write many tiny files on a
+    large cluster.
     """
     context = jvm.session.sparkContext()
     kind = jvm.root.java.lang.Class.forName("org.apache.spark.sql.catalyst.InternalRow")
@@ -167,19 +168,13 @@ def _parallel(jvm: Jvm, output: JavaObject, data: JavaObject, slices: int) -> Ja
 
 
 def first_rows(spark: SparkSession, fixed: FixedRows, number: int) -> list[Row]:
-    """Some of fixed rows, by one small job.
-
-    Args:
-        spark: A classic session.
-        fixed: The rows.
-        number: How many at most.
-    """
+    """Collect at most `number` materialized rows, by one small job."""
     with setting(spark, _FIRST_PARTITIONS, "1000"):
         return fixed.frame.take(number)
 
 
 def checkpoint_rows(spark: SparkSession, rows: DataFrame, level: str) -> FixedRows:
-    """Compute rows now and keep them where Spark's executors are.
+    """Compute rows now and keep them on Spark's executors.
 
     Args:
         spark: A classic session.
@@ -190,7 +185,7 @@ def checkpoint_rows(spark: SparkSession, rows: DataFrame, level: str) -> FixedRo
     plan = fixed._jdf.queryExecution().analyzed()
     rdd = plan.rdd()
     rdd.setName(RDD_NAME)
-    try:  # not eager above: what a failing job has stored by then, nobody could free
+    try:  # not eager above: the blocks of a failing job could not be freed
         with settings_in_tasks(spark):
             count = int(rdd.count())
     except BaseException:
@@ -200,46 +195,40 @@ def checkpoint_rows(spark: SparkSession, rows: DataFrame, level: str) -> FixedRo
 
 
 def storage_level(name: str) -> StorageLevel:
-    """A storage level by its name.
+    """Look up a storage level by its name.
 
     Raises:
-        ValueError: There is none of this name.
+        ValueError: There is no storage level with this name.
     """
     found = getattr(StorageLevel, name.strip().upper(), None)
     if not isinstance(found, StorageLevel):
-        raise ValueError(f"{name!r} is no storage level of Spark.")
+        raise ValueError(f"{name!r} is not a storage level of Spark.")
     return found
 
 
 def with_hints_of(spark: SparkSession, query: DataFrame, fixed: FixedRows) -> DataFrame:
-    """Fixed rows with the join hints that stand at the top of their query.
-
-    Args:
-        spark: A classic session.
-        query: The query that gave the rows.
-        fixed: The rows.
-    """
+    """Add the join hints at the top of a query to its materialized rows."""
     jvm = Jvm(spark)
     rule = jvm.object("org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint")
     hints = rule.extractHintsFromPlan(query._jdf.queryExecution().analyzed())._2()
     plan = fixed.frame._jdf.queryExecution().analyzed()
-    for hint in reversed(items(hints)):  # the top one is the outermost again
+    for hint in reversed(items(hints)):  # the topmost hint stays the outermost
         plan = jvm.root.org.apache.spark.sql.catalyst.plans.logical.ResolvedHint(plan, hint)
     return jvm.rows_of(plan)
 
 
 def is_hinted(rows: DataFrame) -> bool:
-    """True when a join hint stands at the top of a query."""
+    """True when a query has a join hint at its top."""
     return class_name(rows._jdf.queryExecution().analyzed()) == "ResolvedHint"
 
 
 def columns_at(spark: SparkSession, rows: DataFrame, positions: Sequence[int]) -> DataFrame:
-    """Some columns by position, so that two of one name stay apart; none is possible too.
+    """Select columns by position, because names may not be unique; the list may be empty.
 
     Args:
         spark: A classic session.
         rows: The query.
-        positions: Which columns, from 0.
+        positions: Positions of the columns, from 0.
     """
     jvm = Jvm(spark)
     plan = rows._jdf.queryExecution().analyzed()
@@ -251,7 +240,7 @@ def columns_at(spark: SparkSession, rows: DataFrame, positions: Sequence[int]) -
 
 
 def plan_text(rows: DataFrame) -> str:
-    """The plan of a query, as Spark prints it."""
+    """A query's plan, as Spark prints it."""
     return str(rows._jdf.queryExecution().toString())
 
 
@@ -261,14 +250,11 @@ def is_cheap(rows: DataFrame) -> bool:
 
 
 def known_bytes(spark: SparkSession, fixed: FixedRows) -> int:
-    """How large fixed rows are, as far as that is known without a job; 0 for few or narrow ones.
+    """Estimate the size of materialized rows in bytes without a job; 0 for few or narrow rows.
 
-    A copy knows what it takes; rows that stay in files take about what Spark expects, unpacked.
-    Only texts and other values of any length make rows that their number and columns do not tell.
-
-    Args:
-        spark: A classic session.
-        fixed: The rows.
+    The size of a copy is known; for rows in files, it is estimated from Spark's statistics. Only
+    rows with texts and other values of any length need this: for all other rows, their number and
+    their columns are enough.
     """
     if fixed.on_driver or not any(_is_long(column.dataType) for column in fixed.frame.schema):
         return 0
@@ -285,24 +271,24 @@ def _is_long(kind: DataType) -> bool:
 
 
 def is_large(rows: DataFrame) -> bool:
-    """True when a query reads so much that its rows are hardly few; no Spark job runs."""
+    """True when a query reads so much data that few rows are unlikely; no Spark job runs."""
     return _size(rows) > _LARGE_BYTES
 
 
 def _size(rows: DataFrame) -> int:
-    """What a query reads, in bytes, as Spark estimates it; very much where nothing is known."""
+    """Spark's estimate of the bytes that a query reads; very large if nothing is known."""
     return int(rows._jdf.queryExecution().analyzed().stats().sizeInBytes())
 
 
 def rows_failure(exc: BaseException, fixed: FixedRows | None) -> RowsFailure:
-    """Say whether a failure comes from the fixed rows.
+    """Classify a failure: whether it comes from the materialized rows.
 
     Args:
-        exc: What py4j or PySpark raised.
-        fixed: The rows; None while they were being fixed.
+        exc: An exception of py4j or PySpark.
+        fixed: The rows; None if they were not complete yet.
 
-    Source of the rule: Delta's `MergeIntoMaterializeSource`; its check takes block 12 of another
-    checkpoint for one of checkpoint 1, this one does not.
+    Source of the rule: Delta's `MergeIntoMaterializeSource`. Unlike Delta's check, this one does
+    not take a block of checkpoint 12 for a block of checkpoint 1.
     """
     messages = list(_messages(exc))
     rdd_id = None if fixed is None else fixed.rdd_id

@@ -1,4 +1,4 @@
-"""What keeps a merge with Delta's own MERGE: whatever the own executors are not proved to do."""
+"""Reasons to run a merge with Delta's own MERGE: features that our executors do not support."""
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, items, optional
 from delta_pipelines.delta.merge.clause_plan import deletes_alone
@@ -14,16 +14,12 @@ _KNOWN_FEATURES = frozenset(
         *("identityColumns", "allowColumnDefaults", "typeWidening"),
     }
 )
-"""Features under which files are written and rows deleted as everywhere, or that have their own
-obstacle; a table with any other is left to Delta's own MERGE."""
+"""Features that do not change how files are written and rows are deleted, or that have their own
+obstacle. For a table with any other feature, Delta's own MERGE runs."""
 
 
 def obstacles(plan: MergePlan) -> list[str]:
-    """Why only Delta's own MERGE may carry a merge out, as parts of sentences; none when not.
-
-    Args:
-        plan: The merge, as it was resolved.
-    """
+    """List why only Delta's own MERGE may run a merge, as parts of sentences; empty if any may."""
     command, target = plan.command, plan.target
     settings, schema = target.settings, target.metadata.schema()
     fields = str(target.metadata.schemaString())
@@ -36,30 +32,30 @@ def obstacles(plan: MergePlan) -> list[str]:
         found.append("it may change the schema")
     feeds = target.keeps_change_feed
     if feeds and deletes_alone(plan.matched) and not target.writes_deletion_vectors:
-        found.append("a row that it deletes twice would be twice in the change data feed")
+        found.append("a row that it deletes twice would be in the change data feed twice")
     if feeds and not all(e.deterministic() for e in plan.expressions()):
-        found.append("what is not deterministic would be otherwise in the change data feed")
+        found.append("non-deterministic values would differ in the change data feed")
     if settings.get("delta.enableRowTracking", "").lower() == "true":
         found.append("the table tracks rows")
     if settings.get(APPEND_ONLY, "").lower() == "true":
-        found.append("the table only takes appends")
-    for mark, told in {
+        found.append("the table is append-only")
+    for key, kind in {
         "delta.identity": "identity",
         "__CHAR_VARCHAR_TYPE_STRING": "CHAR or VARCHAR",
     }.items():
-        if f'"{mark}' in fields:
-            found.append(f"the table has {told} columns")
+        if f'"{key}' in fields:
+            found.append(f"the table has {kind} columns")
     unknown = sorted(features - _KNOWN_FEATURES)
     if unknown:
         found.append(f"the table has the features {', '.join(unknown)}")
     if not all(map(_is_boolean, _conditions(command))):
-        found.append("a clause's condition is no boolean")
+        found.append("a clause's condition is not a boolean")
     columns = f"{schema.catalogString()} {command.source().schema().catalogString()}".lower()
     taken = [name for name in OWN_COLUMNS if f"{name}:" in columns]
     if taken:
         found.append(f"a column has a name that the executors need: {', '.join(taken)}")
     if not plan.has_equal_keys:
-        found.append("ON holds no equality")
+        found.append("ON contains no equality")
     return found
 
 

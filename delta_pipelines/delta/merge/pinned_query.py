@@ -1,7 +1,7 @@
-"""A query held to the versions of the Delta tables that it reads.
+"""Pin a query to the current versions of the Delta tables that it reads.
 
-Delta looks up the latest version whenever a query runs. What was found out about its rows by one
-run says nothing about the next then, unless both read the same versions.
+Delta looks up the latest version whenever a query runs. Facts about the rows of one run hold for
+the next run only if both read the same versions.
 """
 
 import re
@@ -38,28 +38,27 @@ PIN_MEMBERS = (
 )
 _CONSTANT = ("LocalRelation", "OneRowRelation", "Range")
 _TIME_AS_TEXT = re.compile(r"\b(now|today|yesterday|tomorrow)\b|\.\.\. \d+ more", re.IGNORECASE)
-"""Texts that are another time in each query, once cast; or a list of values that is cut short."""
+"""Texts that, cast to a time, differ in each query; or a list of values that is cut short."""
 
 
 def pinned(spark: SparkSession, rows: DataFrame) -> DataFrame | None:
-    """The same query of the versions that its tables have now; no Spark job runs.
+    """Pin a query to the current versions of its tables; no Spark job runs.
 
     Args:
         spark: A classic session.
         rows: A query without subqueries, which reads Delta tables and constants.
 
     Returns:
-        A query with the same attributes; None when something else is read, or the clock.
+        A query with the same attributes; None when it reads other data, or the clock.
 
-    Source of the rule: Delta's `TahoeLogFileIndex` keeps to its snapshot when it is that of a time
-    travel.
+    Source of the rule: Delta's `TahoeLogFileIndex` keeps its snapshot if it is a time travel.
     """
     jvm = Jvm(spark)
     plan = rows._jdf.queryExecution().analyzed()
     if may_differ(jvm, plan):
         return None
-    held = _held(jvm, plan, {})
-    return None if held is None else jvm.rows_of(held)
+    pinned_plan = _pinned(jvm, plan, {})
+    return None if pinned_plan is None else jvm.rows_of(pinned_plan)
 
 
 def may_differ(jvm: Jvm, plan: JavaObject) -> bool:
@@ -67,34 +66,34 @@ def may_differ(jvm: Jvm, plan: JavaObject) -> bool:
 
     Args:
         jvm: The session.
-        plan: The analysed query, which is deterministic as Spark has it.
+        plan: The analysed query, which is deterministic by Spark's definition.
 
-    Source of the rule: Spark fixes `current_date()` and the like, and texts such as 'now' that are
-    cast to a time, when it optimises a query: anew in each.
+    Source of the rule: Spark replaces `current_date()` and the like, and texts such as 'now' that
+    are cast to a time, by constants whenever it optimises a query.
     """
     clock = jvm.object("org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()
     if not plan.subqueriesAll().isEmpty() or bool(plan.containsPattern(clock)):
         return True
-    return any(_TIME_AS_TEXT.search(one.expressions().mkString("\n")) for one in nodes(plan))
+    return any(_TIME_AS_TEXT.search(node.expressions().mkString("\n")) for node in nodes(plan))
 
 
 def index_of(leaf: JavaObject) -> JavaObject | None:
-    """The index of a leaf that reads a table as its log has it; None for other leaves."""
+    """The file index of a leaf that reads a Delta table by its log; None for other leaves."""
     index = delta_index(leaf)
     return index if index is not None and class_name(index) == "TahoeLogFileIndex" else None
 
 
-def _held(jvm: Jvm, plan: JavaObject, snapshots: dict[str, JavaObject]) -> JavaObject | None:
+def _pinned(jvm: Jvm, plan: JavaObject, snapshots: dict[str, JavaObject]) -> JavaObject | None:
     if class_name(plan) == "LogicalRelation":
-        return _held_relation(jvm, plan, snapshots)
+        return _pinned_relation(jvm, plan, snapshots)
     children = items(plan.children())
     if not children:
         return plan if class_name(plan) in _CONSTANT else None
-    held = [_held(jvm, child, snapshots) for child in children]
-    return None if None in held else plan.withNewChildren(jvm.sequence(held))
+    new_children = [_pinned(jvm, child, snapshots) for child in children]
+    return None if None in new_children else plan.withNewChildren(jvm.sequence(new_children))
 
 
-def _held_relation(
+def _pinned_relation(
     jvm: Jvm, leaf: JavaObject, snapshots: dict[str, JavaObject]
 ) -> JavaObject | None:
     index = index_of(leaf)
@@ -102,11 +101,11 @@ def _held_relation(
         return None
     if index.isTimeTravelQuery():
         return leaf
-    # Asked twice, a table that is read twice could be read at two versions.
+    # One snapshot per table: otherwise a table that is read twice could be read at two versions.
     log = str(index.deltaLog().dataPath().toString())
     if log not in snapshots:
         snapshots[log] = index.getSnapshot()
-    held = index.copy(
+    pinned_index = index.copy(
         index.spark(),
         index.deltaLog(),
         index.path(),
@@ -115,4 +114,4 @@ def _held_relation(
         index.partitionFilters(),
         True,
     )
-    return jvm.delta.DeltaTableUtils.replaceFileIndex(leaf, held)
+    return jvm.delta.DeltaTableUtils.replaceFileIndex(leaf, pinned_index)

@@ -1,4 +1,4 @@
-"""What merges call of Delta and Spark that is no public API; where one differs, Delta merges."""
+"""Non-public members of Delta and Spark that merges call; if one differs, Delta's MERGE runs."""
 
 from pyspark.sql import SparkSession
 
@@ -59,9 +59,9 @@ MERGE_MEMBERS = (
     *PIN_MEMBERS,
     *NUMBER_MEMBERS,
 )
-"""What the own executors call, and queries of the source's keys."""
+"""Members that our executors and the queries of the source's keys call."""
 
 
 def missing_members(spark: SparkSession) -> str | None:
-    """Say which of `MERGE_MEMBERS` the session's JVM lacks; None when all are there."""
+    """Name the `MERGE_MEMBERS` that the session's JVM lacks, as a sentence; None for none."""
     return check_signatures(spark, MERGE_MEMBERS)

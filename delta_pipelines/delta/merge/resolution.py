@@ -1,4 +1,4 @@
-"""Delta's own analysis of a merge, applied to what its builder was told."""
+"""Apply Delta's own analysis to a merge in Delta's builder."""
 
 import threading
 from typing import Any
@@ -11,15 +11,15 @@ from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm
 from delta_pipelines.delta.merge.resolved_merge import MergePlan
 
 _starting = threading.Lock()
-"""PySpark looks whether its server of callbacks runs, and then starts it: so would two threads."""
+"""PySpark checks for its callback server and then starts it: two threads would start two."""
 
 
 def resolve_merge(spark: SparkSession, builder: DeltaMergeBuilder) -> MergePlan:
-    """Resolve what a builder of Delta describes, as its `execute` would.
+    """Resolve the merge of a Delta builder, as its `execute` would.
 
     Args:
         spark: The session of the builder's target.
-        builder: Everything that was said.
+        builder: The builder with all clauses.
 
     Raises:
         AnalysisException: As `execute` would.
@@ -49,7 +49,7 @@ def _described_plan(jvm: Jvm, described: JavaObject) -> JavaObject:
 
 
 def _resolver(jvm: Jvm, described: JavaObject) -> object:
-    """The function by which Delta resolves expressions against plans, as a Scala function."""
+    """Delta's function that resolves expressions against plans, as a Scala function."""
     gateway: Any = jvm.spark.sparkContext._gateway
     with _starting:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]

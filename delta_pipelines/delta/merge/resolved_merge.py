@@ -1,8 +1,8 @@
-"""A merge as Delta's own analysis resolves it, looked at and changed before it runs.
+"""A merge as Delta's analysis resolves it, which can be examined and changed before it runs.
 
-Delta's builder resolves `*`, casts, defaults and generated columns and then runs what it made. Here
-the same rules are applied to the same builder; the command that comes out can be asked what it
-reads, given a fixed source and literal predicates, and run.
+Delta's builder resolves `*`, casts, defaults and generated columns and then runs the command. Here
+the same rules are applied to the same builder, without running it. The resulting command can be
+examined, given a materialized source and literal predicates, and run.
 """
 
 import sys
@@ -32,19 +32,19 @@ from delta_pipelines.model.balanced_fold import balanced
 from delta_pipelines.model.identifiers import quoted
 
 _SUFFIXES = {"byte": "Y", "short": "S", "integer": "", "long": "L"}
-"""How SQL tells literals of whole numbers apart."""
+"""Suffixes of SQL literals for the types of whole numbers."""
 
 
 class MergePlan:
     """Delta's resolved `MergeIntoCommand`.
 
-    The command never changes, and each question is several round trips to the JVM: what was asked
-    once is kept.
+    The command never changes, and each property takes several round trips to the JVM, so the
+    results are cached.
 
     Args:
         jvm: The merge's session.
-        command: The command; it was not run.
-        target: What is known of its target already.
+        command: The command, not yet run.
+        target: Its target, if already known.
     """
 
     def __init__(self, jvm: Jvm, command: JavaObject, target: MergeTarget | None = None) -> None:
@@ -54,9 +54,7 @@ class MergePlan:
 
     @cached_property
     def source_columns(self) -> list[int]:
-        """Which columns of the source the merge reads, by position, in the source's order.
-
-        Those in ON, in conditions and in values.
+        """Positions of the source's columns that ON, conditions and values read, ascending.
 
         Source of the rule: `MergeIntoMaterializeSource.getReferencedSourceColumns`.
         """
@@ -67,7 +65,7 @@ class MergePlan:
 
     @cached_property
     def condition(self) -> Column:
-        """ON."""
+        """The condition ON."""
         return self._bound(self.command.condition())
 
     @cached_property
@@ -87,12 +85,12 @@ class MergePlan:
 
     @cached_property
     def acts_by_source(self) -> bool:
-        """True when it has NOT MATCHED BY SOURCE clauses."""
+        """True when there are NOT MATCHED BY SOURCE clauses."""
         return not self.command.notMatchedBySourceClauses().isEmpty()
 
     @cached_property
     def by_source_predicate(self) -> JavaObject | None:
-        """When some NOT MATCHED BY SOURCE clause can act, about the target; None without one."""
+        """Rows of the target on which a NOT MATCHED BY SOURCE clause can act; None if none can."""
         clauses = items(self.command.notMatchedBySourceClauses())
         expressions = self._jvm.root.org.apache.spark.sql.catalyst.expressions
         conditions = [optional(clause.condition()) for clause in clauses]
@@ -104,9 +102,9 @@ class MergePlan:
 
     @cached_property
     def part_by_source(self) -> bool:
-        """True when NOT MATCHED BY SOURCE clauses act on a part of the target's rows only."""
+        """True when every NOT MATCHED BY SOURCE clause has a condition, and there is one."""
         clauses = items(self.command.notMatchedBySourceClauses())
-        return bool(clauses) and all(optional(one.condition()) is not None for one in clauses)
+        return bool(clauses) and all(optional(c.condition()) is not None for c in clauses)
 
     @cached_property
     def target_keys(self) -> tuple[Column, ...]:
@@ -118,24 +116,24 @@ class MergePlan:
 
     @property
     def source(self) -> DataFrame:
-        """The source as it was resolved: its `now()` is that of the clauses."""
+        """The resolved source: its `now()` is the same as in the clauses."""
         return self._jvm.rows_of(self.command.source())
 
     @cached_property
     def has_equal_keys(self) -> bool:
-        """True when some conjunct of ON says that the sides equal each other in something."""
+        """True when a conjunct of ON is an equality."""
         conjuncts = items(self.command.splitConjunctivePredicates(self.command.condition()))
         return any(class_name(conjunct) in ("EqualTo", "EqualNullSafe") for conjunct in conjuncts)
 
     @cached_property
     def source_reads_target(self) -> bool:
-        """True when the source or a clause's value reads the table that is merged into.
+        """True when the source or a clause's value reads the target table.
 
-        Such a source belongs into the merge's transaction: read before it, a change that somebody
-        else commits in between would be overwritten and no conflict noticed.
+        Such a source must be read inside the merge's transaction: otherwise, the merge would
+        overwrite a concurrent commit without a conflict.
         """
         source = self.command.source()
-        # Values of clauses may hold subqueries; conditions may not.
+        # Values of clauses may contain subqueries; conditions may not.
         queries = [*items(source.subqueriesAll()), *items(self.command.subqueriesAll())]
         plans = [source, *queries]
         return any(
@@ -146,12 +144,12 @@ class MergePlan:
 
     @cached_property
     def key_pairs(self) -> list[KeyPair]:
-        """The conjuncts of ON that say: a column of the target equals something of the source.
+        """The conjuncts of ON in which a target column equals an expression over the source.
 
-        Only columns whose values can be put into ranges: whole numbers, decimals, dates and text.
-        Where the sides differ in type, the analyser has put a cast around the column.
+        Only columns with ranges of values: whole numbers, decimals, dates and text. If the sides
+        differ in type, the analyser has put a cast around the column.
         """
-        # What the target's plan computes is in no statistics: CHAR is padded only as it is read.
+        # Computed columns have no statistics: CHAR is padded only when it is read.
         stored = [leaf.outputSet() for leaf in items(self.command.target().collectLeaves())]
         source = self.command.source().outputSet()
         pairs = []
@@ -175,43 +173,41 @@ class MergePlan:
         return pairs
 
     def with_source(self, rows: DataFrame) -> "MergePlan":
-        """The same merge of rows that have the attributes of its source, or some of them."""
+        """Return the same merge of other rows, with the source's attributes or some of them."""
         return self._with(source=rows._jdf.queryExecution().analyzed())
 
     def with_predicate(self, predicate: JavaObject) -> "MergePlan":
-        """The same merge with one more conjunct in ON."""
+        """Return the same merge with one more conjunct in ON."""
         both = self._jvm.root.org.apache.spark.sql.catalyst.expressions.And(
             self.command.condition(), predicate
         )
         return self._with(condition=both)
 
     def predicate(self, within: Sequence[tuple[KeyPair, Sequence[KeyRange]]]) -> JavaObject:
-        """A predicate on the target alone, in literals of the columns' own types.
+        """Compose a predicate on the target's columns, with literals of the columns' own types.
 
         Args:
-            within: Key -> the ranges in which its values are; without any, nothing matches.
+            within: Key -> the ranges of its values; if a key has none, nothing matches.
 
-        A literal behind a cast would keep every file, and so would BETWEEN: Delta's skipping looks
-        at comparisons with bare literals only.
+        A literal in a cast would exclude no file, nor would BETWEEN: Delta's skipping uses only
+        comparisons with bare literals.
         """
         if not all(ranges for _, ranges in within):
             return literal(self._jvm, False)
         conjuncts = [self._is_within(pair, ranges) for pair, ranges in within]
         target = self._jvm.rows_of(self.command.target()).filter(balanced(conjuncts, and_))
-        # A decimal's literal has the type of its own digits, and the analyser puts a cast around.
+        # A decimal's literal has the type of its own digits, so the analyser casts it.
         folding = self._jvm.object("org.apache.spark.sql.catalyst.optimizer.ConstantFolding")
         return folding.apply(target._jdf.queryExecution().analyzed()).condition()
 
     def _is_within(self, pair: KeyPair, ranges: Sequence[KeyRange]) -> Column:
-        points = [one.low for one in ranges if one.low == one.high]
-        wide = [one for one in ranges if one.low != one.high]
+        points = [r.low for r in ranges if r.low == r.high]
+        wide = [r for r in ranges if r.low != r.high]
         listed = self.target.is_partitioned_by(pair.name)
-        if pair.type.is_whole and not listed:  # a text is one round trip, each column of it six
+        if pair.type.is_whole and not listed:  # SQL text takes one round trip, a Column six each
             name, suffix = quoted(pair.name), _SUFFIXES[pair.type.name]
-            texts = [
-                f"({name} >= {one.low}{suffix} AND {name} <= {one.high}{suffix})" for one in wide
-            ]
-            return F.expr(" OR ".join([*texts, *(f"{name} = {one}{suffix}" for one in points)]))
+            texts = [f"({name} >= {r.low}{suffix} AND {name} <= {r.high}{suffix})" for r in wide]
+            return F.expr(" OR ".join([*texts, *(f"{name} = {key}{suffix}" for key in points)]))
         column = self._bound(pair.column)
         parts = [
             (column >= _literal(pair, r.low)) & (column <= _literal(pair, r.high)) for r in wide
@@ -219,26 +215,22 @@ class MergePlan:
         equal = [_literal(pair, point) for point in points]
         if listed and equal:
             parts.append(column.isin(*equal))
-        else:  # of a list, skipping looks at the smallest and the largest alone
+        else:  # for a list, skipping uses only the smallest and the largest value
             parts += [column == point for point in equal]
         return balanced(parts, or_)
 
     def candidates(self, predicate: JavaObject) -> int:
-        """How many files of the target may hold matches.
-
-        Args:
-            predicate: From `predicate`.
-        """
+        """Count the target's files that may contain matches, by a predicate from `predicate`."""
         found = self.target.snapshot.filesForScan(self.conjuncts(predicate), False)
         return int(found.files().size())
 
     def conjuncts(self, predicate: JavaObject) -> JavaObject:
-        """The parts of a predicate, as Delta wants them: each is of partitions or of columns."""
+        """Split a predicate as Delta needs it: each part reads only partitions or only columns."""
         return self.command.splitConjunctivePredicates(predicate)
 
     @property
     def source_bytes(self) -> int:
-        """How large the source is, as Spark estimates it: very large where nothing is known."""
+        """Spark's estimate of the source's size in bytes; very large if nothing is known."""
         try:
             return int(self.command.source().stats().sizeInBytes())
         except SPARK_FAILURES:
@@ -256,7 +248,7 @@ class MergePlan:
         with active(self._jvm.spark):
             frame = self._jvm.rows_of(self.command)
             row = frame.first()
-            # Analysis copies the command, and the copy that ran counts.
+            # Analysis copies the command; the metrics are those of the copy that ran.
             ran = frame._jdf.queryExecution().commandExecuted().commandPhysicalPlan().metrics()
             return row, {name: int(ran.apply(name).value()) for name in metrics}
 
@@ -295,7 +287,7 @@ class MergePlan:
         return bound(self._jvm, expression)
 
     def expressions(self) -> list[JavaObject]:
-        """ON, and every condition and value of the clauses."""
+        """All expressions: ON, and every condition and value of the clauses."""
         found = [self.command.condition()]
         for clause in (
             *items(self.command.matchedClauses()),
@@ -309,7 +301,7 @@ class MergePlan:
 
 
 def _literal(pair: KeyPair, value: Key) -> Column:
-    """A bare literal of the column's type; Python knows one kind of whole number."""
+    """A bare literal of the column's type; Python has only one type of whole number."""
     if isinstance(value, date):
         return date_literal(value)
     return F.expr(f"{value}{_SUFFIXES[pair.type.name]}") if pair.type.is_whole else F.lit(value)
@@ -320,7 +312,7 @@ def _type(expression: JavaObject) -> KeyType:
 
 
 def _behind_casts(expression: JavaObject) -> tuple[JavaObject, bool]:
-    """What a cast, or several, are of, and whether they keep its values apart."""
+    """Remove the casts around an expression; also return whether they keep values different."""
     is_exact = True
     while class_name(expression) == "Cast":
         is_exact &= _type(expression.child()).widens_to(_type(expression))
@@ -329,7 +321,7 @@ def _behind_casts(expression: JavaObject) -> tuple[JavaObject, bool]:
 
 
 def literal(jvm: Jvm, value: bool) -> JavaObject:
-    """A predicate that every file and row meets, or none."""
+    """A predicate that is true, or false, for every file and row."""
     boolean = jvm.object("org.apache.spark.sql.types.BooleanType")
     return jvm.root.org.apache.spark.sql.catalyst.expressions.Literal.create(value, boolean)
 

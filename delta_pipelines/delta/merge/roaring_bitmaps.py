@@ -21,66 +21,67 @@ BITMAP_MEMBERS = (
 )
 _MAGIC, _NO_RUNS = 1681511377, 12346
 _FEW = 4096
-"""A container of up to so many values lists them; one of more is a bit set."""
+"""A container with up to this number of values is a list; a larger one is a bit set."""
 
 
 @dataclass(frozen=True)
-class Places:
-    """Rows of a file by their place in it.
+class RowPositions:
+    """Positions of rows in a file.
 
     Args:
-        bitmap: The places, as Delta stores them.
-        count: How many there are.
+        bitmap: The positions, as Delta stores them.
+        count: Number of positions.
     """
 
     bitmap: bytes
     count: int
 
     @classmethod
-    def of(cls, rows: Sequence[int]) -> "Places":
-        """Places that are listed, ascending, each once."""
+    def of(cls, rows: Sequence[int]) -> "RowPositions":
+        """Create them from a list of positions, ascending, without duplicates."""
         return cls(bitmap(rows), len(rows))
 
 
-def places_in(jvm: Jvm, told: bytes) -> list[int]:
-    """The numbers in a bitmap; a few thousand at most, for they come as text."""
-    array = jvm.object(_ARRAY).readFrom(told).toArray()
+def numbers_in(jvm: Jvm, data: bytes) -> list[int]:
+    """Read the numbers in a bitmap; a few thousand at most, because they come as text."""
+    array = jvm.object(_ARRAY).readFrom(data).toArray()
     return [int(n) for n in jvm.root.java.util.Arrays.toString(array)[1:-1].split(",") if n]
 
 
-def bitmap_of(jvm: Jvm, places: Column) -> Column:
-    """An aggregate: the places as Delta stores them, a struct with `cardinality` and `bitmap`.
+def bitmap_of(jvm: Jvm, positions: Column) -> Column:
+    """Aggregate positions to Delta's bitmap: a struct with `cardinality` and `bitmap`.
 
     Args:
         jvm: The session.
-        places: Whole numbers; NULL is none.
+        positions: Whole numbers; NULL is ignored.
     """
     portable = jvm.object(f"{_ARRAY}Format").Portable()
-    inner = jvm.root.org.apache.spark.sql.classic.ExpressionUtils.expression(places._jc)
+    inner = jvm.root.org.apache.spark.sql.classic.ExpressionUtils.expression(positions._jc)
     return bound(jvm, jvm.type(_AGGREGATOR)(inner, portable).toAggregateExpression())
 
 
 def bitmap(rows: Sequence[int]) -> bytes:
-    """The places of rows as Delta stores them; making them through the JVM takes a call for each.
+    """Encode positions of rows as Delta stores them; the JVM would take one call per row.
 
     Args:
-        rows: Places in a file, ascending, each once.
+        rows: Positions in a file, ascending, without duplicates.
 
     Source of the rule: Delta's protocol, "Deletion Vector Format": 64-bit Roaring bitmaps in the
     portable serialization, https://github.com/RoaringBitmap/RoaringFormatSpec.
     """
     parts = [(high, list(low)) for high, low in groupby(rows, lambda row: row >> 32)]
-    told = [struct.pack("<iq", _MAGIC, len(parts))]
-    for high, places in parts:
-        told += [struct.pack("<i", high), *_bitmap([place & 0xFFFFFFFF for place in places])]
-    return b"".join(told)
+    chunks = [struct.pack("<iq", _MAGIC, len(parts))]
+    for high, positions in parts:
+        low = [position & 0xFFFFFFFF for position in positions]
+        chunks += [struct.pack("<i", high), *_bitmap(low)]
+    return b"".join(chunks)
 
 
-def _bitmap(places: Sequence[int]) -> Iterator[bytes]:
-    """One 32-bit Roaring bitmap, without containers of runs."""
+def _bitmap(positions: Sequence[int]) -> Iterator[bytes]:
+    """One 32-bit Roaring bitmap, without run containers."""
     containers = [
-        (high, [place & 0xFFFF for place in low])
-        for high, low in groupby(places, lambda place: place >> 16)
+        (high, [position & 0xFFFF for position in low])
+        for high, low in groupby(positions, lambda position: position >> 16)
     ]
     yield struct.pack("<ii", _NO_RUNS, len(containers))
     for high, low in containers:
@@ -97,6 +98,6 @@ def _container(low: Sequence[int]) -> bytes:
     if len(low) <= _FEW:
         return struct.pack(f"<{len(low)}H", *low)
     bits = bytearray(8192)
-    for place in low:
-        bits[place >> 3] |= 1 << (place & 7)
+    for position in low:
+        bits[position >> 3] |= 1 << (position & 7)
     return bytes(bits)

@@ -1,7 +1,8 @@
-"""The rows of one Delta table where they stand, with numbers that are the same in every query.
+"""Read one Delta table from its files, with row numbers that are the same in every query.
 
-What a merge reads more than once has to be the same each time, and its rows told apart. A copy of
-the rows does that. So do the table's files, which never change, and the place of a row in them.
+If a merge reads its source more than once, the rows must be the same each time, and identifiable. A
+copy of the rows serves that. So do the table's files, which never change, and the position of a row
+in its file.
 """
 
 import re
@@ -56,28 +57,28 @@ NUMBER_MEMBERS = (
     ),
 )
 _OF_ONE_ROW = ("Project", "Filter", "SubqueryAlias")
-"""Plans that give at most one row for each that they read."""
+"""Plans that return at most one row for each row that they read."""
 _MOST_FILES = 64
-"""Of more files the number of each takes longer to look up than its rows take to copy."""
+"""For more files, looking up their numbers takes longer than copying the rows."""
 _MOST_FILTERED = 64 * 1024 * 1024
-"""A filter may leave little of a larger table, and would be asked of all of it again and again."""
+"""Maximum bytes with a filter: it may keep few rows, but would read the whole table each time."""
 _PLAIN_NAME = re.compile(r"[\w.=-]+", re.ASCII)
-"""A file's name that is written the same with and without escapes."""
+"""A file name that needs no escapes."""
 
 
 def numbered(spark: SparkSession, rows: DataFrame, name: str) -> FixedRows | None:
-    """A query of the files that its one Delta table has now, its rows numbered.
+    """Pin a query to the current files of its one Delta table, and number its rows.
 
-    No Spark job runs, and reading the rows does not ask the log again.
+    No Spark job runs, and reading the rows does not read the log again.
 
     Args:
         spark: A classic session.
-        rows: A query of columns and filters, the same whenever it runs.
-        name: The column of the number, the last one.
+        rows: A deterministic query with columns and filters.
+        name: Name of the number's column, which becomes the last one.
 
     Returns:
-        None when something else is read or computed, or a table of many files, or one whose files
-        only a job can list, or much more than the query may give.
+        None when the query reads or computes anything else, when the table has many files or needs
+        a job to list them, or when a filter would read a large table.
     """
     jvm = Jvm(spark)
     plan = rows._jdf.queryExecution().analyzed()
@@ -86,20 +87,20 @@ def numbered(spark: SparkSession, rows: DataFrame, name: str) -> FixedRows | Non
     if index is None or not all(map(_is_cheap, above)) or may_differ(jvm, plan):
         return None
     if leaf.output().size() != leaf.relation().schema().size():
-        return None  # it tells of its files already, as a table without places of rows does
+        return None  # it already has metadata columns
     snapshot = index.getSnapshot()
     listed = listed_files(snapshot)
     if listed is None or listed.size() > _MOST_FILES or not index.partitionFilters().isEmpty():
         return None
     files = read_entries(jvm, listed)
-    filters = any(class_name(one) == "Filter" for one in above)
+    filters = any(class_name(node) == "Filter" for node in above)
     if filters and sum(file.size for file in files) > _MOST_FILTERED:
         return None
     names = [PurePosixPath(file.path).name for file in files]
     if len(set(names)) < len(names) or not all(map(_PLAIN_NAME.fullmatch, names)):
         return None
     count = None if filters else logical_rows(files)
-    with active(spark):  # for columns that are mapped by number the format asks which one it is
+    with active(spark):  # with column mapping by id, the file format reads the active session
         plan = _of_files(jvm, leaf, snapshot, listed)
     for parent in reversed(above):
         plan = parent.withNewChildren(jvm.sequence([plan]))
@@ -108,7 +109,7 @@ def numbered(spark: SparkSession, rows: DataFrame, name: str) -> FixedRows | Non
 
 
 def _is_cheap(plan: JavaObject) -> bool:
-    """True for a plan that costs next to nothing, however often it is computed."""
+    """True for a plan node that is cheap, however often it is computed."""
     kind = class_name(plan)
     if kind == "Project":
         below = plan.child().outputSet()
@@ -124,22 +125,25 @@ def _is_plain(value: JavaObject) -> bool:
 
 
 def _of_files(jvm: Jvm, leaf: JavaObject, snapshot: JavaObject, files: JavaObject) -> JavaObject:
-    """A table's relation, of listed files; the place of a row in its file can be asked for.
+    """A table's relation of listed files, with the positions of rows in the files.
 
-    Source of the rule: Delta's file format tells the place of a table with deletion vectors alone,
-    by the protocol that the format has; whether a file has a vector, the file itself says.
+    Source of the rule: Delta's file format returns positions only for tables with deletion vectors,
+    according to the format's protocol; whether a file has a vector depends on the file alone.
     """
     relation = leaf.relation()
-    index, told = relation.location(), relation.fileFormat()
+    index, file_format = relation.location(), relation.fileFormat()
     vectors = jvm.object(f"{_DELTA}.DeletionVectorsTableFeature")
-    telling = told.copy(
-        told.protocol().merge(jvm.sequence([jvm.object(_PROTOCOL).forTableFeature(vectors)])),
-        told.metadata(),
-        told.nullableRowTrackingConstantFields(),
-        told.nullableRowTrackingGeneratedFields(),
-        told.optimizationsEnabled(),
-        told.tablePath(),
-        told.isCDCRead(),
+    protocol = file_format.protocol().merge(
+        jvm.sequence([jvm.object(_PROTOCOL).forTableFeature(vectors)])
+    )
+    with_positions = file_format.copy(
+        protocol,
+        file_format.metadata(),
+        file_format.nullableRowTrackingConstantFields(),
+        file_format.nullableRowTrackingGeneratedFields(),
+        file_format.optimizationsEnabled(),
+        file_format.tablePath(),
+        file_format.isCDCRead(),
     )
     listed = jvm.type(_BATCH)(
         index.spark(), "source", files, index.deltaLog(), index.path(), snapshot, False
@@ -149,7 +153,7 @@ def _of_files(jvm: Jvm, leaf: JavaObject, snapshot: JavaObject, files: JavaObjec
         relation.partitionSchema(),
         relation.dataSchema(),
         relation.bucketSpec(),
-        telling,
+        with_positions,
         relation.options(),
         relation.sparkSession(),
     )
@@ -159,11 +163,11 @@ def _of_files(jvm: Jvm, leaf: JavaObject, snapshot: JavaObject, files: JavaObjec
 
 
 def _number(rows: DataFrame, names: list[str]) -> Column:
-    """The number of a row's file, and its place in that."""
-    place = rows.metadataColumn("_metadata")
+    """A number from a row's file and its position in the file."""
+    metadata = rows.metadataColumn("_metadata")
     if len(names) < 2:
-        return place["row_index"]
-    pairs = [F.lit(told) for number, name in enumerate(names) for told in (name, number << 32)]
+        return metadata["row_index"]
+    pairs = [F.lit(part) for number, name in enumerate(names) for part in (name, number << 32)]
     unknown = F.raise_error(F.lit("a file of the merge's source is not in its table's checksum"))
-    number = F.element_at(F.create_map(*pairs), place["file_name"])
-    return F.coalesce(number, unknown.cast("bigint")) + place["row_index"]
+    number = F.element_at(F.create_map(*pairs), metadata["file_name"])
+    return F.coalesce(number, unknown.cast("bigint")) + metadata["row_index"]

@@ -1,4 +1,4 @@
-"""What the analysed plan of a merge's source says, as Delta itself reads it."""
+"""Facts from the analysed plan of a merge's source, by Delta's own predicates."""
 
 from collections.abc import Iterator
 
@@ -17,12 +17,12 @@ _UNREADABLE = ("ignoreMissingFiles", "ignoreCorruptFiles")
 def gather_source_facts(spark: SparkSession, source: DataFrame) -> SourceFacts:
     """Examine a source's analysed plan; no Spark job runs.
 
-    Delta's own predicates are asked (those of `MergeIntoCommand`), so that the answer cannot
-    differ from what Delta decides when it runs the merge.
+    Calls Delta's own predicates (those of `MergeIntoCommand`), so that the result cannot differ
+    from Delta's decision in the merge.
 
     Args:
-        spark: The session whose settings count.
-        source: The rows to merge, as they are handed to Delta.
+        spark: The session with the settings for the merge.
+        source: The rows to merge, as they are passed to Delta.
 
     Example:
         >>> gather_source_facts(spark, spark.range(3)).only_delta_scans
@@ -45,15 +45,15 @@ def gather_source_facts(spark: SparkSession, source: DataFrame) -> SourceFacts:
 
 
 def equi_join_keys(joined: DataFrame) -> tuple[list[Column], list[str]]:
-    """The left side's keys of a join, as Spark's planner finds them in the condition.
+    """Find the left side's keys of a join, as Spark's planner does.
 
     Args:
-        joined: A join that nothing was done to since.
+        joined: A join without further operations.
 
     Returns:
         Expressions over the left side that are equal for two of its rows whenever both match one
         row of the right side, and the names of the left side's columns in them. Both are empty
-        when the condition holds no equality between the sides.
+        when the condition contains no equality between the sides.
 
     Example:
         >>> flights.alias("s").join(airports.alias("t"), F.expr("s.origin = t.icao and s.n > t.n"))
@@ -75,8 +75,8 @@ def equi_join_keys(joined: DataFrame) -> tuple[list[Column], list[str]]:
 
 
 def _delta_predicates(jvm: Jvm, plan: JavaObject) -> JavaObject:
-    # The predicates live in a trait that only commands mix in. This command is never run: the
-    # source stands in for the target, and no file index is needed to read a plan.
+    # The predicates are in a trait of commands. This command never runs: its target is the source
+    # again, and it needs no file index to examine a plan.
     boolean = jvm.object("org.apache.spark.sql.types.BooleanType")
     always = jvm.root.org.apache.spark.sql.catalyst.expressions.Literal.create(True, boolean)
     nothing = jvm.sequence([])

@@ -1,7 +1,7 @@
-"""A file's statistics as the text that the log has: changed without reading its numbers.
+"""Change a file's statistics as text, without parsing their numbers.
 
-Delta reads them into doubles when it changes them, which rounds a decimal of more than some 15
-digits; a minimum above the true one makes readers skip a file that they need.
+Delta parses the numbers as doubles, which rounds decimals of more than about 15 digits; with a
+minimum above the true value, readers skip a file that they need.
 """
 
 import json
@@ -14,10 +14,10 @@ _BOUNDS = '"tightBounds"'
 
 
 def with_wide_bounds(statistics: str) -> str:
-    """The same statistics, of a file that may have fewer rows than they tell of.
+    """Set `tightBounds` to false: the file may have fewer rows than its statistics say.
 
     Args:
-        statistics: A JSON object. Columns may have any name, so that only its outermost keys count.
+        statistics: A JSON object. Columns may have any name, so only its outermost keys count.
 
     Example:
         >>> with_wide_bounds('{"numRecords":2,"minValues":{"d":0.10},"tightBounds":true}')
@@ -40,16 +40,14 @@ def with_wide_bounds(statistics: str) -> str:
     return f"{before}{comma}{_BOUNDS}:false{statistics[end:]}"
 
 
-def tell_the_same(one: str, other: str) -> bool:
-    """True when two texts hold the same values, whatever their numbers look like.
-
-    Args:
-        one: A JSON object.
-        other: Another one.
+def have_equal_values(one: str, other: str) -> bool:
+    """True when two JSON objects have the same values, in any notation of their numbers.
 
     Example:
-        >>> tell_the_same('{"d":0.10}', '{"d":0.1}'), tell_the_same('{"d":0.1}', '{"d":0.11}')
-        (True, False)
+        >>> have_equal_values('{"d":0.10}', '{"d":0.1}')
+        True
+        >>> have_equal_values('{"d":0.1}', '{"d":0.11}')
+        False
     """
     first, second = (json.loads(text, parse_float=Decimal) for text in (one, other))
     return bool(first == second)

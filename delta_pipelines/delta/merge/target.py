@@ -1,4 +1,4 @@
-"""The table that is merged into, as a merge was resolved against it."""
+"""The target table of a merge, as the merge was resolved against it."""
 
 from functools import cached_property
 
@@ -15,9 +15,9 @@ _PERSISTENT_VECTORS = "spark.databricks.delta.merge.deletionVectors.persistent"
 
 
 class MergeTarget:
-    """What a resolved merge says of its target, whatever becomes of its source and condition.
+    """The target of a resolved merge, independent of its source and condition.
 
-    Each question is several round trips to the JVM: what was asked once is kept.
+    Each property takes several round trips to the JVM, so the results are cached.
 
     Args:
         jvm: The merge's session.
@@ -55,7 +55,7 @@ class MergeTarget:
 
     @cached_property
     def metadata(self) -> JavaObject:
-        """Its metadata when the merge was resolved; those of `snapshot` may be newer."""
+        """Its metadata when the merge was resolved; the metadata of `snapshot` may be newer."""
         return self._index.metadata()
 
     @cached_property
@@ -72,23 +72,23 @@ class MergeTarget:
     def keeps_change_feed(self) -> bool:
         """True when it keeps a change data feed."""
         feed = self._jvm.object("org.apache.spark.sql.delta.DeltaConfigs").CHANGE_DATA_FEED()
-        return bool(feed.fromMetaData(self.metadata))  # it has had another name
+        return bool(feed.fromMetaData(self.metadata))  # the property also has an older name
 
     @property
     def widens_types(self) -> bool:
-        """True when a MERGE that evolves its schema may give its columns wider types."""
+        """True when a MERGE with schema evolution may widen its columns' types."""
         return self.settings.get("delta.enableTypeWidening", "false").lower() == "true"
 
     @cached_property
     def writes_deletion_vectors(self) -> bool:
-        """True when a MERGE deletes its rows by deletion vectors."""
+        """True when a MERGE deletes rows by deletion vectors."""
         settings = self._jvm.session.sessionState().conf()
         persistent = str(settings.getConfString(_PERSISTENT_VECTORS, "true")).lower()
         return persistent == self.settings.get(DELETION_VECTORS, "false").lower() == "true"
 
     @cached_property
     def writes_optimized(self) -> bool:
-        """True when Delta shuffles what it writes to it into files of a good size."""
+        """True when Delta shuffles rows before writing, to get files of a good size."""
         settings = self._jvm.session.sessionState().conf()
         table = self.settings.get("delta.autoOptimize.optimizeWrite", "false")
         wanted = settings.getConfString(_OPTIMIZED, None)
@@ -101,12 +101,12 @@ class MergeTarget:
 
     @cached_property
     def files(self) -> int:
-        """How many files it has."""
+        """Number of its files."""
         snapshot = self.snapshot
         known, _ = known_size(snapshot)
         return int(snapshot.numOfFiles()) if known is None else known
 
     @property
     def size_bytes(self) -> int:
-        """How large it is."""
+        """Its size in bytes."""
         return int(self._index.sizeInBytes())

@@ -24,7 +24,7 @@ from delta_pipelines.delta.merge.deletion_vectors import (
 )
 from delta_pipelines.delta.merge.internal_columns import FILE, ROW
 from delta_pipelines.delta.merge.resolved_merge import MergePlan, literal
-from delta_pipelines.delta.merge.roaring_bitmaps import Places
+from delta_pipelines.delta.merge.roaring_bitmaps import RowPositions
 from delta_pipelines.delta.write.partition_values import checked_partitions
 from delta_pipelines.model.identifiers import quoted
 from delta_pipelines.model.run_steps import Step
@@ -35,7 +35,7 @@ _DELTA = "org.apache.spark.sql.delta"
 _BASE = f"{_DELTA}.commands.MergeIntoCommandBase"
 _REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 _STATS_TEXT_LENGTH = 32
-"""Delta's default length of text in statistics that it makes anew."""
+"""Delta's default length of text in statistics that it computes again."""
 
 
 class MergeTransaction:
@@ -57,7 +57,7 @@ class MergeTransaction:
         self.files = TargetFiles(jvm, plan, self._txn)
         self._started = time.monotonic()
         self.metrics: dict[str, int] = {}
-        """Delta's metrics of a merge, as far as they are known."""
+        """Delta's metrics of a merge that are known so far."""
 
     @property
     def has_deletion_vectors(self) -> bool:
@@ -68,7 +68,7 @@ class MergeTransaction:
 
     @property
     def is_as_analysed(self) -> bool:
-        """True when the table is still defined as the merge was resolved against it."""
+        """True when the table's definition has not changed since the merge was resolved."""
         before, now = self._plan.target.metadata, self._txn.metadata()
         return bool(
             before.schemaString() == now.schemaString()
@@ -79,20 +79,20 @@ class MergeTransaction:
 
     @property
     def changes_since_analysis(self) -> list[str]:
-        """What of the table's columns is otherwise than the merge was resolved against."""
+        """Changes of the table's columns since the merge was resolved, as sentences of Delta."""
         before, now = self._plan.target.metadata.schema(), self._txn.metadata().schema()
-        told = self._jvm.object(f"{_DELTA}.schema.SchemaUtils").reportDifferences(before, now)
-        return [" ".join(str(one).split()) for one in items(told)]
+        report = self._jvm.object(f"{_DELTA}.schema.SchemaUtils").reportDifferences(before, now)
+        return [" ".join(str(difference).split()) for difference in items(report)]
 
     def remember(self, application: str, number: int) -> bool:
-        """Have the table remember that an idempotent write was done, also when it changes nothing.
+        """Record in the table that an idempotent write is done, even if it changes nothing.
 
         Args:
-            application: Who writes.
-            number: Which of its writes this is; they count up.
+            application: Id of the writer.
+            number: Number of the write; each write has a greater one.
 
         Returns:
-            False when the table remembers this one, or a later one, already.
+            False when the table has already recorded this write, or a later one.
         """
         if last_txn_version(self._txn, self._txn.snapshot(), application) >= number:
             return False
@@ -101,55 +101,55 @@ class MergeTransaction:
         self._actions.append(done)
         return True
 
-    def tell_skipping(self, candidates: Files) -> dict[str, int]:
-        """Put down how much of the table is looked into.
+    def record_skipping(self, candidates: Files) -> dict[str, int]:
+        """Record in the metrics how much of the table is read.
 
         Returns:
-            The table's files and those that may hold matches, by Delta's names of metrics.
+            Number of the table's files, before and after skipping, by Delta's names of metrics.
         """
         snapshot = self._txn.snapshot()
         _, known = known_size(snapshot)
-        told = {
+        file_counts = {
             "numTargetFilesBeforeSkipping": self._plan.target.files,
             "numTargetFilesAfterSkipping": len(candidates),
         }
         size, partitions = self.files.size(candidates.added)
-        self.metrics |= told | {
+        self.metrics |= file_counts | {
             "numTargetBytesBeforeSkipping": int(snapshot.sizeInBytes()) if known is None else known,
             "numTargetBytesAfterSkipping": size,
             "numTargetPartitionsAfterSkipping": partitions,
         }
-        return told
+        return file_counts
 
     def located(self, files: Files, *, by_row: bool) -> DataFrame:
-        """The target's rows in some files, with the attributes that the merge was resolved with.
+        """Read the target's rows in some files, with the resolved merge's attributes.
 
         Args:
             files: From `candidates` or `touched`.
-            by_row: Tell each row's place too; only tables with deletion vectors have one.
+            by_row: Add each row's position too; only tables with deletion vectors have it.
         """
         plan = self._command.buildTargetPlanWithFiles(
             self._jvm.session, self._txn, files.added, self._jvm.sequence([])
         )
         frame = self._jvm.rows_of(plan)
-        # Not by its name alone: a column of the target may have that.
-        place = frame.metadataColumn("_metadata")
-        places = [place["file_path"].alias(FILE)]
-        places += [place["row_index"].alias(ROW)] if by_row else []
-        return frame.select("*", *places)
+        # Not F.col: a column of the target may have the same name.
+        metadata = frame.metadataColumn("_metadata")
+        location = [metadata["file_path"].alias(FILE)]
+        location += [metadata["row_index"].alias(ROW)] if by_row else []
+        return frame.select("*", *location)
 
     def delete_rows(
         self,
         candidates: Files,
-        places: DataFrame,
-        known: Mapping[str, Places] | None = None,
+        positions: DataFrame,
+        known: Mapping[str, RowPositions] | None = None,
     ) -> None:
-        """Mark rows as deleted by deletion vectors; a file without a row left is removed.
+        """Delete rows by deletion vectors; a file without remaining rows is removed.
 
         Args:
-            candidates: The files that were looked into.
-            places: Columns `FILE` and `ROW`, each row of the target once.
-            known: The same by file, when the driver knows it.
+            candidates: The files that were read.
+            positions: Columns `FILE` and `ROW`, without duplicates.
+            known: The same positions by file, if the driver has them.
         """
         if known is not None and len(known) > MOST_ON_DRIVER:
             known = None
@@ -161,7 +161,7 @@ class MergeTransaction:
             vectors = vectors_of(self._jvm, self._txn, files, known)
             whole = complete.whole and with_whole_statistics(list(files.values()))
         else:
-            vectors = self._vectors_by_jobs(candidates, places)
+            vectors = self._vectors_by_jobs(candidates, positions)
         touched = helper.findFilesWithMatchingRows(self._txn, by_path, vectors)
         if whole:
             actions, counts = entries_of(touched, int(time.time() * 1000))
@@ -169,8 +169,8 @@ class MergeTransaction:
             found = helper.processUnmodifiedData(
                 self._jvm.session, touched, self._txn.snapshot(), _STATS_TEXT_LENGTH
             )
-            actions, told = items(found._1()), found._2()
-            counts = {name: int(told.apply(name)) for name in VECTOR_COUNTS}
+            actions, vector_counts = items(found._1()), found._2()
+            counts = {name: int(vector_counts.apply(name)) for name in VECTOR_COUNTS}
         self._actions += actions
         removed = [file for file in items(touched) if file.isFullyReplaced()]
         self.metrics |= {
@@ -178,25 +178,25 @@ class MergeTransaction:
             "numTargetBytesRemoved": sum(int(f.fileLogEntry().size()) for f in removed),
             "numTargetDeletionVectorsAdded": counts["numDeletionVectorsAdded"],
             "numTargetDeletionVectorsRemoved": counts["numDeletionVectorsRemoved"],
-            # The history counts these as added and as removed too.
+            # The table history also counts them as added and as removed.
             "numTargetDeletionVectorsUpdated": counts["numDeletionVectorsUpdated"],
         }
 
-    def _vectors_by_jobs(self, candidates: Files, places: DataFrame) -> JavaObject:
+    def _vectors_by_jobs(self, candidates: Files, positions: DataFrame) -> JavaObject:
         columns = [self._jvm.some(F.col(name)._jc) for name in (FILE, ROW)]
         generator = self._jvm.object(f"{_DELTA}.commands.DeletionVectorBitmapGenerator")
         return generator.buildRowIndexSetsForFilesMatchingCondition(
             self._jvm.session,
             self._txn,
             True,
-            places._jdf,
+            positions._jdf,
             candidates.added,
             literal(self._jvm, True),
             *columns,
         )
 
     def remove(self, files: Files) -> None:
-        """Remove files whose rows were written anew, or are not to be kept."""
+        """Remove files after their remaining rows were written to new files."""
         now = int(time.time() * 1000)
         self._actions += [file.removeWithTimestamp(now, True) for file in items(files.added)]
         size, partitions = self.files.size(files.added)
@@ -215,10 +215,10 @@ class MergeTransaction:
         return rows.repartition(*[F.col(quoted(name)) for name in target.partition_columns])
 
     def write(self, rows: DataFrame) -> int | None:
-        """Write rows into new files, by Delta's writer: constraints, statistics, column mapping.
+        """Write rows to new files by Delta's writer (constraints, statistics, column mapping).
 
         Returns:
-            How many rows are in the new data files; None where no statistics are written.
+            Number of rows in the new data files; None if no statistics are written.
         """
         rows = checked_partitions(self._by_partition(rows), self._plan.target.partition_columns)
         written = self._txn.writeFiles(rows._jdf)
@@ -228,7 +228,7 @@ class MergeTransaction:
         added = [entry for entry in entries if entry.is_data]
         changes = [entry for entry in entries if not entry.is_data]
         if changes:
-            data = [one for one, told in zip(actions, entries, strict=True) if told.is_data]
+            data = [file for file, entry in zip(actions, entries, strict=True) if entry.is_data]
             written = self._jvm.sequence(data)
         size, partitions = self.files.size(written)
         self.metrics |= {
@@ -241,10 +241,10 @@ class MergeTransaction:
         return logical_rows(added)
 
     def commit(self, reached: Callable[[Step], None]) -> MergeCommit | None:
-        """Land everything as one MERGE.
+        """Commit everything as one MERGE.
 
         Args:
-            reached: Told of the commit and of what follows it.
+            reached: Called before the commit and before the step after it.
 
         Returns:
             The commit with the metrics that Delta wrote into it; None when there is nothing to
@@ -257,9 +257,9 @@ class MergeTransaction:
             if metric is not None:
                 metric.set(value)
         self._txn.registerSQLMetrics(self._jvm.session, known)
-        told = self._jvm.object(f"{_DELTA}.DeltaOperations$MergePredicate")
+        predicates = self._jvm.object(f"{_DELTA}.DeltaOperations$MergePredicate")
         clauses = [
-            self._jvm.sequence([told.apply(clause) for clause in items(listed)])
+            self._jvm.sequence([predicates.apply(clause) for clause in items(listed)])
             for listed in (
                 self._command.matchedClauses(),
                 self._command.notMatchedClauses(),
@@ -280,9 +280,9 @@ class MergeTransaction:
         return MergeCommit(version, self._logged(operation))
 
     def _logged(self, operation: JavaObject) -> dict[str, int]:
-        """The metrics that the commit has; what wrote them is asked, not the log (two requests)."""
-        told = optional(self._txn.getOperationMetrics(operation))
-        lines = [] if told is None else str(told.mkString("\n")).splitlines()
+        """The commit's metrics, from the transaction: reading the log would take two requests."""
+        metrics = optional(self._txn.getOperationMetrics(operation))
+        lines = [] if metrics is None else str(metrics.mkString("\n")).splitlines()
         return whole_numbers(dict(line.split(" -> ", 1) for line in lines))
 
     def _land(self, operation: JavaObject) -> int | None:
@@ -296,6 +296,6 @@ class MergeTransaction:
             manager = self._jvm.session.sharedState().cacheManager()
             manager.recacheByPlan(self._jvm.session, self._command.target())
         except SPARK_FAILURES:
-            # The commit stands, and Spark has taken the plans out of the cache before it plans them
-            # anew: none answers with old rows.
+            # The commit is done, and Spark removes plans from the cache before it plans them again:
+            # no query returns old rows.
             log.debug("A cached plan no longer fits the merge's target", exc_info=True)

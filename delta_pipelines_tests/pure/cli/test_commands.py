@@ -86,7 +86,7 @@ def test_validate_takes_a_path_from_anywhere(folder: Path, monkeypatch: pytest.M
     assert invoke("validate", f"{folder / 'scratch_sales.py'}:sales").exit_code == 0
 
 
-def test_validate_tells_every_problem_with_its_line(folder: Path) -> None:
+def test_validate_reports_every_problem_with_its_line(folder: Path) -> None:
     result = invoke("validate", "scratch_bad.py:sales")
     assert result.exit_code == 1
     assert isinstance(result.exception, PipelineError)
@@ -139,7 +139,7 @@ def test_a_wrong_name_of_a_selection_suggests_one_before_spark_starts(
 
 
 @pytest.mark.parametrize("subcommand", ["plan", "run"])
-def test_wrong_declarations_are_told_before_spark_starts(
+def test_wrong_declarations_are_reported_before_spark_starts(
     folder: Path, monkeypatch: pytest.MonkeyPatch, subcommand: str
 ) -> None:
     monkeypatch.setattr(command, "session", lambda *_: pytest.fail("Spark starts"))
@@ -148,19 +148,19 @@ def test_wrong_declarations_are_told_before_spark_starts(
     assert "did you mean 'orders'?" in str(result.exception)
 
 
-def test_the_console_script_tells_an_expected_error_in_one_sentence(
+def test_the_console_script_prints_an_expected_error_in_one_sentence(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["delta-pipelines", "validate", "scratch_bad.py:sales"])
     with pytest.raises(SystemExit) as caught:
         command.main()
     assert caught.value.code == 1
-    told = capfd.readouterr().err
-    assert "did you mean 'orders'?" in told
-    assert "Traceback" not in told
+    output = capfd.readouterr().err
+    assert "did you mean 'orders'?" in output
+    assert "Traceback" not in output
 
 
-def test_two_files_of_one_name_are_told_apart(folder: Path) -> None:
+def test_two_files_of_one_name_are_two_modules(folder: Path) -> None:
     (folder / "elsewhere").mkdir()
     other = folder / "elsewhere" / "scratch_sales.py"
     other.write_text(GOOD.replace("orders", "invoices"), encoding="utf-8")
@@ -217,14 +217,14 @@ def test_every_command_with_a_session_says_how_long_it_waits_for_the_catalog(
 
 
 @pytest.mark.parametrize("option", ["--lock-timeout", "--lease-timeout"])
-def test_a_time_to_wait_is_no_less_than_nothing(folder: Path, option: str) -> None:
+def test_a_timeout_is_not_negative(folder: Path, option: str) -> None:
     result = invoke("run", "scratch_sales.py:sales", option, "-1")
     assert result.exit_code == 2
     assert option in result.output
 
 
 @pytest.mark.parametrize(("given", "waits"), [((), 600.0), (("--lease-timeout", "7"), 7.0)])
-def test_a_run_waits_for_other_runs_as_long_as_it_is_told(
+def test_a_run_waits_for_other_runs_for_its_lease_timeout(
     folder: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], waits: float
 ) -> None:
     called = Called()
@@ -240,7 +240,7 @@ def test_a_run_waits_for_other_runs_as_long_as_it_is_told(
 
 
 @pytest.mark.parametrize(("given", "waits"), [((), 600.0), (("--lease-timeout", "7"), 7.0)])
-def test_maintenance_waits_for_other_runs_as_long_as_it_is_told(
+def test_maintenance_waits_for_other_runs_for_its_lease_timeout(
     folder: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], waits: float
 ) -> None:
     called = Called()
@@ -258,11 +258,11 @@ def test_maintenance_waits_for_other_runs_as_long_as_it_is_told(
 
 @pytest.mark.parametrize("subcommand", ["plan", "run"])
 def test_what_to_refresh_can_be_said_in_every_way(subcommand: str) -> None:
-    told = invoke(subcommand, "--help").output
+    help_text = invoke(subcommand, "--help").output
     for option in ("--refresh", "--full-refresh", "--full-refresh-all", "--reset-checkpoint"):
-        assert f"{option} " in told
-    assert "--force" in told
-    assert "--strict" in told
+        assert f"{option} " in help_text
+    assert "--force" in help_text
+    assert "--strict" in help_text
 
 
 def test_help_says_what_a_target_is() -> None:
@@ -278,22 +278,24 @@ def test_log_lines_name_their_level_and_where_they_come_from() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
-        ("def (:", "broken.py is no Python: "),
+        ("def (:", "broken.py is not valid Python: "),
         ("import delta_pipelines\n1 / 0", "broken.py raised ZeroDivisionError: division by zero ("),
     ],
 )
-def test_a_file_that_cannot_be_imported_is_one_sentence(folder: Path, text: str, told: str) -> None:
+def test_a_file_that_cannot_be_imported_is_one_sentence(
+    folder: Path, text: str, message: str
+) -> None:
     (folder / "broken.py").write_text(text)
     result = CliRunner().invoke(command.cli, ["validate", "broken.py:sales"])
     assert result.exit_code == 2
-    assert told in " ".join(result.output.split())
+    assert message in " ".join(result.output.split())
     assert "Traceback" not in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("error", ["OSError", "ModuleNotFoundError"])
-def test_a_file_that_cannot_be_imported_tells_no_credential(
+def test_the_error_of_a_file_that_cannot_be_imported_shows_no_credential(
     folder: Path, monkeypatch: pytest.MonkeyPatch, error: str
 ) -> None:
     monkeypatch.setenv("SHOP_PASSWORD", "of no use")

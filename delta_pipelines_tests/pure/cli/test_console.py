@@ -52,17 +52,19 @@ def test_a_log_keeps_names_statuses_and_counts(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     console_on().print(results_table([result()]))
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for part in (LONG, "completed", "full refresh", "1,234,567,890", "+1,234,567 -7,654,321"):
-        assert part in told
-    assert "1234.5" in told
-    assert "…" not in told
+        assert part in output
+    assert "1234.5" in output
+    assert "…" not in output
 
 
-def test_broken_expectations_are_told() -> None:
+def test_broken_expectations_are_remarks() -> None:
     kept = ExpectationResult("has a code", "icao IS NOT NULL", "drop", rows=9, broken=0)
-    told = replace(result(), name="flights", expectations=(kept, replace(kept, broken=2)))
-    assert remarks([told]) == [
+    result_with_expectations = replace(
+        result(), name="flights", expectations=(kept, replace(kept, broken=2))
+    )
+    assert remarks([result_with_expectations]) == [
         "flights: 2 of 9 rows break 'has a code' (icao IS NOT NULL), and were left out."
     ]
 

@@ -18,7 +18,7 @@ def test_steps_of_other_runs_are_passed_over() -> None:
         for number in range(3):
             reached(Step.WRITE, f"s.other_{number}")
         console.print(progress._render())
-    told = console.file.getvalue()
-    assert "committing" in told
-    assert "other" not in told
+    output = console.file.getvalue()
+    assert "committing" in output
+    assert "other" not in output
     assert list(progress._steps) == ["s.mine"]

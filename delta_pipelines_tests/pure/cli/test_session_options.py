@@ -94,14 +94,14 @@ def test_a_setting_without_key_or_value_is_refused_and_not_repeated(
         settings_from(["spark.x=1", text])
     result = invoke("run", TARGET, "--conf", text)
     assert result.exit_code == 2
-    told = " ".join(result.output.split())
-    assert "'--conf': setting 1 of 1 has" in told
-    assert why in told
-    assert "swordfish" not in told
+    output = " ".join(result.output.split())
+    assert "'--conf': setting 1 of 1 has" in output
+    assert why in output
+    assert "swordfish" not in output
 
 
 @pytest.mark.parametrize("words", WITH_SESSION, ids=lambda words: words[0])
-def test_errors_and_log_lines_tell_no_credential_among_the_settings(
+def test_errors_and_log_lines_show_no_credential_of_the_settings(
     folder: Path,
     asked: dict[str, object],
     monkeypatch: pytest.MonkeyPatch,
@@ -118,7 +118,7 @@ def test_errors_and_log_lines_tell_no_credential_among_the_settings(
     assert caplog.text == "WARNING scratch: soon no access with ***\n"
 
 
-def test_an_error_of_anybodys_tells_no_credential_among_the_settings(
+def test_an_error_of_another_library_shows_no_credential_of_the_settings(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> NoReturn:
@@ -131,7 +131,7 @@ def test_an_error_of_anybodys_tells_no_credential_among_the_settings(
     assert str(caught.value) == "no access with ***"
 
 
-def test_words_that_are_not_understood_tell_no_credential(
+def test_the_error_of_an_unknown_argument_shows_no_credential(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     words = ["run", TARGET, "--conf", "spark.x=1", SECRET[1]]
@@ -139,9 +139,9 @@ def test_words_that_are_not_understood_tell_no_credential(
     with pytest.raises(SystemExit) as caught:
         command.main()
     assert caught.value.code == 2
-    told = capfd.readouterr().err
-    assert "unexpected extra argument" in told
-    assert "swordfish" not in told
+    output = capfd.readouterr().err
+    assert "unexpected extra argument" in output
+    assert "swordfish" not in output
 
 
 def test_the_log_knows_settings_that_are_read_after_it_was_set_up() -> None:
@@ -167,9 +167,9 @@ def test_the_environment_names_warehouse_and_catalog_and_the_help_says_so(
     assert (asked["warehouse"], asked["catalog"]) == ("there", catalog)
     invoke(*words, "--warehouse", "elsewhere")
     assert (asked["warehouse"], asked["catalog"]) == ("elsewhere", catalog)
-    told = " ".join(invoke(words[0], "--help").output.split())
+    help_text = " ".join(invoke(words[0], "--help").output.split())
     for name in ("DELTA_PIPELINES_WAREHOUSE", "DELTA_PIPELINES_CATALOG"):
-        assert f"[env var: {name}" in told
+        assert f"[env var: {name}" in help_text
 
 
 @pytest.mark.parametrize("words", WITH_SESSION[2:], ids=lambda words: words[0])
@@ -187,18 +187,18 @@ def test_what_is_there_is_not_looked_for_where_no_warehouse_is(
 
 
 @pytest.mark.parametrize("words", WITH_SESSION[:2], ids=lambda words: words[0])
-def test_a_new_warehouse_is_told_before_it_is_made(
+def test_a_new_warehouse_is_noted_before_it_is_created(
     folder: Path, asked: dict[str, object], words: tuple[str, ...]
 ) -> None:
-    told = f"{folder / 'warehouse'} is a new warehouse."
-    assert told in invoke(*words).stderr
+    note = f"{folder / 'warehouse'} is a new warehouse."
+    assert note in invoke(*words).stderr
     assert asked["warehouse"] == "./warehouse"
     with_catalog(folder / "warehouse")
-    assert told not in invoke(*words).stderr
+    assert note not in invoke(*words).stderr
 
 
 @pytest.mark.parametrize(
-    "place",
+    "options",
     [
         SessionOptions("s3a://bucket/warehouse", "postgresql://u@h/d", 0.0),
         SessionOptions("w", None, 0.0, {"spark.sql.catalogImplementation": "in-memory"}),
@@ -209,6 +209,6 @@ def test_a_new_warehouse_is_told_before_it_is_made(
     ],
 )
 def test_where_the_catalog_is_elsewhere_it_alone_knows_what_there_is(
-    folder: Path, place: SessionOptions
+    folder: Path, options: SessionOptions
 ) -> None:
-    assert new_warehouse(place.of_an_existing_warehouse()) is None
+    assert new_warehouse(options.of_an_existing_warehouse()) is None

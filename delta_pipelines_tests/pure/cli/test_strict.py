@@ -79,12 +79,12 @@ def test_a_strict_run_runs_nothing_when_a_dataset_cannot_be_planned(
 ) -> None:
     shop, plan = plan_with(*broken)
     monkeypatch.setattr(shop, "plan", lambda *_, **__: plan)
-    told = io.StringIO()
+    output = io.StringIO()
     spark = cast(SparkSession, object())
-    well = run_in_terminal(shop, spark, Console(file=told, width=120), strict=strict)
-    assert bool(ran) is well is runs
-    assert ("--strict: nothing is run" in told.getvalue()) is not runs
-    assert ("no such column." in told.getvalue()) is bool(broken)
+    succeeded = run_in_terminal(shop, spark, Console(file=output, width=120), strict=strict)
+    assert bool(ran) is succeeded is runs
+    assert ("--strict: nothing is run" in output.getvalue()) is not runs
+    assert ("no such column." in output.getvalue()) is bool(broken)
 
 
 def test_the_refusal_counts_the_datasets() -> None:

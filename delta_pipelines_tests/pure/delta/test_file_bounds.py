@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_pipelines.delta.log.add_files import FileEntry
-from delta_pipelines.delta.merge.file_bounds import ends_of_files, files_within
+from delta_pipelines.delta.merge.file_bounds import bounds_of_files, files_within
 from delta_pipelines.delta.merge.key_ranges import KeyRange
 from delta_pipelines.delta.merge.key_types import KeyType
 
@@ -39,14 +39,14 @@ def file(low=None, high=None, rows=5, nulls=0):
     ],
 )
 def test_ends_of_numbers(files, ends):
-    assert ends_of_files("k", files) == ends
+    assert bounds_of_files("k", files) == ends
 
 
 def test_ends_of_dates():
     files = [file("2026-01-05", "2026-02-01"), file("2025-12-31", "2026-01-01")]
-    assert ends_of_files("k", files, dates=True) == (date(2025, 12, 31), date(2026, 2, 1))
-    assert ends_of_files("k", [file("+12026-01-05", "2026-02-01")], dates=True) is None
-    assert ends_of_files("k", [file(1, 2)], dates=True) is None
+    assert bounds_of_files("k", files, dates=True) == (date(2025, 12, 31), date(2026, 2, 1))
+    assert bounds_of_files("k", [file("+12026-01-05", "2026-02-01")], dates=True) is None
+    assert bounds_of_files("k", [file(1, 2)], dates=True) is None
 
 
 LONG, DATE = KeyType("long"), KeyType("date")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pipelines.delta.merge.statistics_json import tell_the_same, with_wide_bounds
+from delta_pipelines.delta.merge.statistics_json import have_equal_values, with_wide_bounds
 
 NAMES = st.sampled_from(["tightBounds", "a", '"tightBounds":true', "\\", "{", '"', "é"])
 VALUES = st.recursive(
@@ -45,6 +45,6 @@ def test_all_else_stays_whatever_columns_are_called(told, bounds):
 
 def test_numbers_are_compared_by_their_value():
     exact = Decimal("3.333333333333333333")
-    assert tell_the_same(f'{{"d":{exact}}}', '{"d":3.3333333333333333330}')
-    assert not tell_the_same(f'{{"d":{exact}}}', f'{{"d":{float(exact)}}}')
-    assert tell_the_same('{"d":1e2,"s":"x"}', '{"s":"x","d":100}')
+    assert have_equal_values(f'{{"d":{exact}}}', '{"d":3.3333333333333333330}')
+    assert not have_equal_values(f'{{"d":{exact}}}', f'{{"d":{float(exact)}}}')
+    assert have_equal_values('{"d":1e2,"s":"x"}', '{"s":"x","d":100}')

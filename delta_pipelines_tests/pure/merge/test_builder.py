@@ -76,7 +76,7 @@ def test_options_reach_the_merge():
 
 
 def test_unknown_executor_is_refused_at_once():
-    with pytest.raises(MergeError, match="no merge executor"):
+    with pytest.raises(MergeError, match="not a merge executor"):
         begin(executor="photon")
 
 
@@ -86,17 +86,20 @@ def test_without_a_clause_nothing_is_opened():
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
-        ({"target": None}, "target is a text that is not empty, and None is none"),
-        ({"target": ""}, "target is a text that is not empty"),
-        ({"source": "air.new"}, r"source is a DataFrame, not str; of a table it is spark.table"),
-        ({"on": None}, "on is SQL text or a Column, and None is neither"),
-        ({"on": ""}, "on is SQL text or a Column"),
-        ({"source_alias": 7}, "source_alias is a text that is not empty, and 7 is none"),
+        ({"target": None}, "target must be a non-empty string, not None"),
+        ({"target": ""}, "target must be a non-empty string, not ''"),
+        (
+            {"source": "air.new"},
+            r"source must be a DataFrame, not str; for a table, use spark.table",
+        ),
+        ({"on": None}, "on must be SQL text or a Column, not None"),
+        ({"on": ""}, "on must be SQL text or a Column"),
+        ({"source_alias": 7}, "source_alias must be a non-empty string, not 7"),
     ],
 )
-def test_what_is_of_another_type_is_told_before_anything_is_added(given, told):
+def test_arguments_of_a_wrong_type_are_rejected_at_once(given, message):
     arguments = {"target": "air.airports", "source": ROWS, "on": "t.icao = s.icao", **given}
-    with pytest.raises(MergeError, match=told):
+    with pytest.raises(MergeError, match=message):
         merge_into(NOTHING, **arguments)

@@ -81,7 +81,7 @@ def test_kinds_share_out_the_clauses_and_keep_their_order(clauses: list[Clause])
 
 
 @pytest.mark.parametrize(
-    ("clause", "told"),
+    ("clause", "message"),
     [
         (MatchedUpdate(assignments={}), "no column is assigned"),
         (MatchedUpdate(assignments={"a": 1}), "the value of 'a' is SQL text or a Column, not int"),
@@ -89,9 +89,9 @@ def test_kinds_share_out_the_clauses_and_keep_their_order(clauses: list[Clause])
         (NotMatchedInsert(assignments=["a"]), "not list"),
     ],
 )
-def test_what_is_no_expression_is_refused(clause: Clause, told: str):
+def test_what_is_no_expression_is_refused(clause: Clause, message: str):
     problem = str(clause_problem([clause]))
-    assert told in problem
+    assert message in problem
     assert problem.startswith(f"WHEN {clause.kind.value}: ")
 
 
@@ -108,7 +108,7 @@ def test_insert_only_means_nothing_but_inserts():
 @pytest.mark.parametrize("clause", [MatchedUpdate, NotMatchedInsert, NotMatchedBySourceUpdate])
 def test_a_column_that_is_assigned_twice_is_named_in_both_spellings(clause, names):
     problem = clause_problem([clause(assignments=dict.fromkeys(names, "1"))])
-    assert f"{names[0]!r} and {names[1]!r} are one column" in problem
+    assert f"{names[0]!r} and {names[1]!r} are the same column" in problem
     assert problem.startswith(f"WHEN {clause.kind.value}: ")
 
 

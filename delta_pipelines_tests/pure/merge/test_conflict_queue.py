@@ -6,13 +6,13 @@ import threading
 import pytest
 
 from delta_pipelines.merge import conflict_queue
-from delta_pipelines.merge.conflict_queue import turn
+from delta_pipelines.merge.conflict_queue import queued_merge
 
 SOON, PATIENCE = 0.2, 20.0
 
 
 class Merge(threading.Thread):
-    """Takes its turn, and keeps it until it is told to end."""
+    """Takes the lock and keeps it until `stop`."""
 
     def __init__(self, table: str, *, overtaken: bool) -> None:
         super().__init__(daemon=True)
@@ -21,7 +21,7 @@ class Merge(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        with turn(self.table, overtaken=self.overtaken):
+        with queued_merge(self.table, overtaken=self.overtaken):
             self.began.set()
             self.end.wait(PATIENCE)
 
@@ -52,10 +52,10 @@ def test_one_that_was_overtaken_runs_alone():
     assert not new.began.wait(SOON)
     first.stop()
     waited = [second, new]
-    begun = next(merge for merge in waited * 1000 if merge.began.wait(0.01))
-    waited.remove(begun)
+    started = next(merge for merge in waited * 1000 if merge.began.wait(0.01))
+    waited.remove(started)
     assert not waited[0].began.wait(SOON)
-    begun.stop()
+    started.stop()
     assert waited[0].began.wait(PATIENCE)
     waited[0].stop()
     elsewhere.stop()
@@ -68,14 +68,14 @@ def test_nobody_waits_for_ever(monkeypatch):
     second = Merge("t", overtaken=True)
     assert second.began.wait(PATIENCE)
     second.stop()
-    third = Merge("t", overtaken=True)  # the first one still has its turn
+    third = Merge("t", overtaken=True)  # the first one still has the lock
     assert third.began.wait(PATIENCE)
     third.stop()
     first.stop()
 
 
 def test_some_time_after_a_conflict_they_run_side_by_side_again(monkeypatch):
-    monkeypatch.setattr(conflict_queue, "TURNS", 1)
+    monkeypatch.setattr(conflict_queue, "SERIAL_MERGES", 1)
     first = Merge("t", overtaken=True)
     assert first.began.wait(PATIENCE)
     waiting = [Merge("t", overtaken=False) for _ in range(3)]
@@ -86,30 +86,30 @@ def test_some_time_after_a_conflict_they_run_side_by_side_again(monkeypatch):
         merge.stop()
 
 
-def test_who_waited_is_told():
-    with turn("t", overtaken=True) as waited:
+def test_the_context_says_whether_it_waited():
+    with queued_merge("t", overtaken=True) as waited:
         assert not waited
-        told = []
+        waits = []
 
         def other():
-            with turn("t", overtaken=False) as waited:
-                told.append(waited)
+            with queued_merge("t", overtaken=False) as waited:
+                waits.append(waited)
 
         thread = threading.Thread(target=other)
         thread.start()
         thread.join(SOON)
         assert thread.is_alive()
     thread.join(PATIENCE)
-    assert told == [True]
+    assert waits == [True]
 
 
 def fail(kept):
-    with turn("t", overtaken=True), turn("t", overtaken=True):
+    with queued_merge("t", overtaken=True), queued_merge("t", overtaken=True):
         kept.append(conflict_queue._tables["t"])
         raise KeyError("gone")
 
 
-def test_a_failure_ends_the_turn_and_nothing_is_kept():
+def test_a_failure_releases_the_lock_and_nothing_is_kept():
     kept = []
     with pytest.raises(KeyError, match="gone"):
         fail(kept)

@@ -27,7 +27,7 @@ def test_known_executors_are_accepted(name: str):
         ("auto", False, ["the table tracks rows"], "native", "the table tracks rows, so Delta's"),
         ("classic", False, [], "classic", "classic was asked for"),
         ("insert_only", True, [], "insert_only", "insert_only was asked for"),
-        ("classic", True, [], "native", "but it has insert clauses only, so Delta's own"),
+        ("classic", True, [], "native", "but it has only insert clauses, so Delta's own"),
         ("insert_only", False, [], "native", "but it has other clauses than inserts, so"),
         ("classic", False, ["a", "b"], "native", "classic was asked for, but a and b, so Delta's"),
     ],
@@ -66,7 +66,9 @@ def test_a_large_source_that_is_only_inserted_is_read_once(more: int, executor: 
 
 @pytest.mark.parametrize("name", ["", "Native", "fast"])
 def test_unknown_executor_is_a_merge_error_and_a_value_error(name: str):
-    with pytest.raises(MergeError, match=r"air\.airports.*no merge executor.*'native'") as caught:
+    with pytest.raises(
+        MergeError, match=r"air\.airports.*not a merge executor.*'native'"
+    ) as caught:
         check_executor(name, "air.airports")
     assert isinstance(caught.value, ValueError)
     assert caught.value.dataset == "air.airports"

@@ -57,12 +57,12 @@ def test_keys_that_cannot_be_read_are_not_known(rows, failure):
 def test_a_mistake_in_finding_ranges_is_not_taken_for_a_key_that_cannot_be_read(
     bug, queries, monkeypatch
 ):
-    monkeypatch.setattr(key_predicates, "ends_by_statistics", lambda *_: [(1, 2)])
+    monkeypatch.setattr(key_predicates, "bounds_by_statistics", lambda *_: [(1, 2)])
     monkeypatch.setattr(key_predicates, "_between", raising(bug))
     with pytest.raises(type(bug)):
         known_keys(PLAN, FixedRows(None, count=2), queries=queries)
 
 
 @pytest.mark.parametrize("text", [None, "", "null", "no JSON", "[1]", "{"])
-def test_statistics_that_are_none_tell_nothing(text):
+def test_missing_or_invalid_statistics_are_empty(text):
     assert statistics_of(FileEntry("f.parquet", 912, text)) == {}

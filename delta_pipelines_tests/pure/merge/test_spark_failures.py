@@ -38,21 +38,19 @@ def test_a_checkpoint_that_cannot_be_freed_fails_no_merge(failure):
 
 
 @every_failure
-def test_a_source_whose_plan_cannot_be_examined_is_one_of_which_nothing_is_known(
-    failure, monkeypatch
-):
+def test_nothing_is_known_of_a_source_if_its_plan_cannot_be_examined(failure, monkeypatch):
     monkeypatch.setattr(source, "gather_source_facts", failing(failure))
     assert MergeSource(spark=None)._facts(None) is None
 
 
 @every_failure
-def test_a_source_whose_size_spark_cannot_estimate_is_very_large(failure):
+def test_a_source_of_unknown_size_is_very_large(failure):
     command = SimpleNamespace(source=lambda: SimpleNamespace(stats=failing(failure)))
     assert MergePlan(None, command, target=object()).source_bytes == sys.maxsize
 
 
 @every_failure
-def test_a_commit_stands_though_the_caches_over_its_table_cannot_be_made_anew(failure):
+def test_a_commit_succeeds_if_its_table_cannot_be_cached_again(failure):
     manager = SimpleNamespace(recacheByPlan=failing(failure))
     shared = SimpleNamespace(cacheManager=lambda: manager)
     session = SimpleNamespace(sharedState=lambda: shared)  # has no catalog: no cache is cleared

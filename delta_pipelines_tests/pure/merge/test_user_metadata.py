@@ -20,5 +20,5 @@ def test_everything_the_caller_said_is_kept(facts, session_text):
 
 
 def test_only_whole_numbers_are_metrics():
-    told = {"numSourceRows": "3", "delta": "-1", "note": "x", "share": "0.5", "empty": ""}
-    assert whole_numbers(told) == {"numSourceRows": 3, "delta": -1}
+    metadata = {"numSourceRows": "3", "delta": "-1", "note": "x", "share": "0.5", "empty": ""}
+    assert whole_numbers(metadata) == {"numSourceRows": 3, "delta": -1}

@@ -29,7 +29,7 @@ from delta_pipelines.model.table_state import HistoryEntry
 from delta_pipelines.planning.schema.ownership import OWNED_KEY, owned_keys
 from delta_pipelines.planning.skipping.dependencies import Dependencies, LastWrite, TableVersion
 from delta_pipelines.planning.streams.restore_detection import lost_batches
-from delta_pipelines.system.process_identity import ProcessMark
+from delta_pipelines.system.process_identity import ProcessIdentity
 from delta_pipelines.update.lease_record import LeaseRecord, read_record
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -84,7 +84,9 @@ def test_what_a_commit_says_of_its_inputs_has_its_types_or_counts_as_unknown(val
 
 
 def test_what_this_package_writes_is_read() -> None:
-    record = LeaseRecord("r", "h", "m", (ProcessMark(7, 5), ProcessMark(8)), "2026", 4, True)
+    record = LeaseRecord(
+        "r", "h", "m", (ProcessIdentity(7, 5), ProcessIdentity(8)), "2026", 4, True
+    )
     assert read_record(record.text()) == record
     whole = Dependencies(
         *("d", "p", "e"),

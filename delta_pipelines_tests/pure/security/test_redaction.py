@@ -64,9 +64,9 @@ SECRET = "kanari-5e7"
     ],
 )
 def test_a_credential_behind_its_name_or_in_an_address_is_taken_out(text):
-    told = Redaction().text(text.format(SECRET))
-    assert SECRET not in told
-    assert REDACTED in told
+    redacted = Redaction().text(text.format(SECRET))
+    assert SECRET not in redacted
+    assert REDACTED in redacted
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_no_line_of_a_private_key_survives_wherever_it_is_cut(lines, newline, da
     cut = data.draw(st.integers(begin, end))
     around = data.draw(st.sampled_from(["", "it is: ", "x\n"]))
     for text in (f"{around}{whole}behind", f"{around}{whole[:cut]}", whole[cut:], whole + whole):
-        told = Redaction().text(text)
-        assert not any(line in told for line in lines)
-        assert Redaction().text(told) == told
+        redacted = Redaction().text(text)
+        assert not any(line in redacted for line in lines)
+        assert Redaction().text(redacted) == redacted
     assert Redaction().text(f"{around}{whole}behind").endswith("behind")
 
 
@@ -175,20 +175,20 @@ def test_no_item_of_a_list_survives(items, name) -> None:
     texts = [json.dumps({name: items}), repr({name: items}), repr({name: [items, ("x", *items)]})]
     texts += [f"{name}={items!r}", json.dumps({name: items}, indent=2)]
     for text in texts:
-        for told in (Redaction().text(text), Redaction().code(text)):
-            assert not any(item in told for item in items)
-        assert Redaction().text(told) == told
+        for redacted in (Redaction().text(text), Redaction().code(text)):
+            assert not any(item in redacted for item in items)
+        assert Redaction().text(redacted) == redacted
 
 
 @settings(max_examples=40)
 @given(PLAIN, st.sampled_from([";", "&", " ", ""]))
 def test_no_braced_value_survives(value, behind) -> None:
     text = f"jdbc:sqlserver://db;password={{{value.replace('}', '}}')}}}{behind}"
-    told = Redaction().text(text)
-    assert value not in told
-    assert value.replace("}", "}}") not in told
-    assert not any(part in told for part in re.findall(r"[a-z0-9]{3,}", value))
-    assert Redaction().text(told) == told
+    redacted = Redaction().text(text)
+    assert value not in redacted
+    assert value.replace("}", "}}") not in redacted
+    assert not any(part in redacted for part in re.findall(r"[a-z0-9]{3,}", value))
+    assert Redaction().text(redacted) == redacted
 
 
 def test_long_texts_take_no_long_time():
@@ -210,15 +210,15 @@ def test_long_texts_take_no_long_time():
     assert time.process_time() - started < 5
 
 
-def test_an_error_and_its_causes_are_told_without_credentials():
+def test_an_error_and_its_causes_are_redacted():
     known = Redaction.of({"a.password": SECRET})
     cause = ValueError(f"cannot log in with {SECRET}")
     error = dp.DatasetError(f"it failed: {cause}", dataset="t")
     error.__cause__ = cause
-    told = "".join(traceback.format_exception(known.error(error)))
-    assert SECRET not in told
+    text = "".join(traceback.format_exception(known.error(error)))
+    assert SECRET not in text
     assert isinstance(error.__cause__, RedactedCause)
-    assert "ValueError: cannot log in with ***" in told
+    assert "ValueError: cannot log in with ***" in text
 
 
 def test_a_cause_without_credentials_stays_the_cause():
@@ -245,11 +245,11 @@ def raised(error, cause=None):
 
 
 @pytest.mark.parametrize("error", [ValueError(f"no {SECRET}"), KeyError(SECRET), FixedText()])
-def test_an_error_of_anybody_is_told_without_credentials(error):
+def test_any_exception_is_redacted(error):
     known = Redaction.of({"a.password": SECRET})
-    told = known.anybodys(raised(error, RuntimeError(f"because of {SECRET}")))
-    assert type(told) is (RedactedCause if isinstance(error, FixedText) else type(error))
-    shown = "".join(traceback.format_exception(told))
+    redacted = known.anybodys(raised(error, RuntimeError(f"because of {SECRET}")))
+    assert type(redacted) is (RedactedCause if isinstance(error, FixedText) else type(error))
+    shown = "".join(traceback.format_exception(redacted))
     assert SECRET not in shown
     assert f"{type(error).__name__}: " in shown
     assert "RuntimeError: because of ***" in shown
@@ -261,10 +261,10 @@ def test_a_trace_that_shows_a_credential_gives_way_and_one_that_does_not_stays()
 
     with pytest.raises(ValueError, match="the server said no") as info:
         connect(password="literal-5e7-of-a-user")
-    told = Redaction().anybodys(info.value)
-    assert type(told) is ValueError
-    assert str(told) == "the server said no"
-    assert "literal-5e7" not in "".join(traceback.format_exception(told))
+    redacted = Redaction().anybodys(info.value)
+    assert type(redacted) is ValueError
+    assert str(redacted) == "the server said no"
+    assert "literal-5e7" not in "".join(traceback.format_exception(redacted))
 
     plain = raised(ValueError("a plain reason"), cause := RuntimeError("why"))
     trace = plain.__traceback__
@@ -287,40 +287,40 @@ def test_a_trace_that_shows_a_credential_gives_way_and_one_that_does_not_stays()
         ("contains.secret", "false", False),
     ],
 )
-def test_a_credential_among_table_properties_is_refused_and_not_told(key, value, refused):
+def test_a_credential_among_table_properties_is_refused_and_not_shown(key, value, refused):
     pipeline = dp.Pipeline("p", schema="s")
     pipeline.materialized_view("t", "SELECT 1 AS n", table_properties={key: value})
     assert is_credential(key, value) == refused
     if not refused:
         pipeline.graph()
         return
-    with pytest.raises(dp.DeclarationError, match="looks like a credential") as told:
+    with pytest.raises(dp.DeclarationError, match="looks like a credential") as caught:
         pipeline.graph()
-    assert SECRET not in str(told.value)
+    assert SECRET not in str(caught.value)
 
 
-def test_a_comment_with_a_password_in_an_address_is_refused_and_not_told():
+def test_a_comment_with_a_password_in_an_address_is_refused_and_not_shown():
     pipeline = dp.Pipeline("p", schema="s")
     pipeline.view("v", "SELECT 1 AS n", comment=f"From ftp://u:{SECRET}@h")
-    with pytest.raises(dp.DeclarationError, match="comment holds an address") as told:
+    with pytest.raises(dp.DeclarationError, match="comment holds an address") as caught:
         pipeline.graph()
-    assert SECRET not in str(told.value)
+    assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize("conf", [{"a.password": 5}, [("a.password", SECRET)], SECRET])
 def test_a_wrongly_typed_setting_is_refused_without_telling_its_value(conf):
-    with pytest.raises(dp.DeclarationError) as told:
+    with pytest.raises(dp.DeclarationError) as caught:
         dp.Pipeline("p", schema="s").materialized_view("t", "SELECT 1 AS n", spark_conf=conf)
-    assert SECRET not in str(told.value)
-    assert ": 5" not in str(told.value)
+    assert SECRET not in str(caught.value)
+    assert ": 5" not in str(caught.value)
 
 
 def test_a_description_hides_literals_and_keeps_the_code():
     sql = f"SELECT * FROM read_files('s3a://k:{SECRET}@b/x', password => '{SECRET}') WHERE a = 1"
-    told = describe(Declaration("t", "materialized_view", Query(sql=sql)))
-    assert told is not None
-    assert SECRET not in told
-    assert "s3a://***@b/x', password => '***') WHERE a = 1" in told
+    description = describe(Declaration("t", "materialized_view", Query(sql=sql)))
+    assert description is not None
+    assert SECRET not in description
+    assert "s3a://***@b/x', password => '***') WHERE a = 1" in description
 
 
 def test_a_rotated_password_is_no_new_definition():

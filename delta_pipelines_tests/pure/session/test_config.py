@@ -171,6 +171,6 @@ def test_without_a_home_a_session_is_told_where_jars_can_go(
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", no_home)
-    with pytest.raises(SessionError, match=r"no home: set HOME, .*`spark\.jars\.ivy`"):
+    with pytest.raises(SessionError, match=r"no home folder: set HOME, .*`spark\.jars\.ivy`"):
         spark_config(tmp_path)
     assert spark_config(tmp_path, extra={"spark.jars.ivy": str(tmp_path)})

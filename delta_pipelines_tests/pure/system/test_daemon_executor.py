@@ -29,7 +29,7 @@ def test_an_interrupted_process_does_not_wait_for_what_its_threads_are_at() -> N
     assert ended.returncode != 0
 
 
-def test_what_was_not_begun_when_they_end_is_cancelled() -> None:
+def test_shutdown_cancels_tasks_that_have_not_started() -> None:
     busy, go_on = threading.Event(), threading.Event()
     pool = DaemonThreads(1, name="test")
     under_way = pool.submit(lambda: busy.set() or go_on.wait(60))

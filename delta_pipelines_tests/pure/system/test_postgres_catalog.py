@@ -108,26 +108,26 @@ def test_the_driver_is_downloaded_with_delta_once(tmp_path: Path) -> None:
     assert added["spark.jars.packages"] == f"{DELTA.coordinates},{DRIVER_JAR.coordinates}"
 
 
-def test_a_server_that_is_not_there_is_told_at_once() -> None:
+def test_a_missing_server_is_reported_at_once() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    nobody = PostgresCatalog("127.0.0.1", "m", "etl", port=port)
+    unreachable = PostgresCatalog("127.0.0.1", "m", "etl", port=port)
     with pytest.raises(CatalogServerError, match=r"cannot be reached .*: start it") as caught:
-        check_reachable(nobody)
+        check_reachable(unreachable)
     assert caught.value.transient
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "message"),
     [
-        ("28P01", "refuses the user etl: check the name and the password"),
-        ("08004", "refuses the user etl"),
+        ("28P01", "rejects the user etl: check the name and the password"),
+        ("08004", "rejects the user etl"),
         ("3D000", "has no database metastore: create it"),
         ("08006", "cannot be reached"),
         ("42501", "may not create tables"),
         ("XX000", "cannot be opened: it broke"),
     ],
 )
-def test_every_refusal_says_what_to_do(state, told) -> None:
-    assert told in connection_problem(CATALOG, state, "it broke.")
+def test_every_refusal_says_what_to_do(state, message) -> None:
+    assert message in connection_problem(CATALOG, state, "it broke.")

@@ -6,11 +6,13 @@ import sys
 
 import pytest
 
-from delta_pipelines.system.process_identity import ProcessMark, machine, mark_of, runs
+from delta_pipelines.system.process_identity import ProcessIdentity, identity_of, machine, runs
 from delta_pipelines.update.lease_record import LeaseRecord, Silence, is_free, read_record
 
 HERE = "here"
-RECORD = LeaseRecord("r1", "db", HERE, (ProcessMark(7, 70), ProcessMark(8, 80)), "2026-01-01")
+RECORD = LeaseRecord(
+    "r1", "db", HERE, (ProcessIdentity(7, 70), ProcessIdentity(8, 80)), "2026-01-01"
+)
 
 
 def alive(*pids: int):
@@ -51,16 +53,16 @@ def test_silence_is_counted_from_the_last_change_that_this_waiter_saw() -> None:
 
 
 def test_a_process_is_known_by_its_start_too() -> None:
-    me = mark_of(os.getpid())
+    me = identity_of(os.getpid())
     assert runs(me)
     if me.started is not None:
-        assert not runs(ProcessMark(me.pid, me.started + 1))
+        assert not runs(ProcessIdentity(me.pid, me.started + 1))
     assert machine() == machine()
 
 
 def test_a_killed_process_is_gone_even_before_its_parent_has_noticed() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    mark = mark_of(child.pid)
+    mark = identity_of(child.pid)
     assert runs(mark)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # still a zombie

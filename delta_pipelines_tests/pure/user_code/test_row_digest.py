@@ -46,7 +46,7 @@ def copied(value: Any) -> Any:
 
 
 @given(st.lists(st.tuples(plain, plain), max_size=4))
-def test_equal_rows_of_other_objects_are_told_equal(rows: list[tuple[Any, ...]]) -> None:
+def test_equal_rows_of_other_objects_have_equal_digests(rows: list[tuple[Any, ...]]) -> None:
     assert row_digest(rows, "a INT") == row_digest(copied(rows), "a INT") is not None
 
 
@@ -77,10 +77,10 @@ def test_equal_rows_of_other_objects_are_told_equal(rows: list[tuple[Any, ...]])
         ([(dt.timedelta(days=1),)], [(dt.timedelta(hours=23),)]),
     ],
 )
-def test_other_rows_are_told_apart(one: list[Any], other: list[Any]) -> None:
-    told = {row_digest(one, None), row_digest(other, None)}
-    assert None not in told
-    assert len(told) == 2
+def test_different_rows_have_different_digests(one: list[Any], other: list[Any]) -> None:
+    digests = {row_digest(one, None), row_digest(other, None)}
+    assert None not in digests
+    assert len(digests) == 2
 
 
 def test_nan_is_equal_to_itself() -> None:
@@ -99,23 +99,23 @@ def test_nan_is_equal_to_itself() -> None:
     ],
 )
 def test_the_schema_counts_as_it_is_written(one: Any, other: Any) -> None:
-    told = {row_digest([(1,)], one), row_digest([(1,)], other)}
-    assert None not in told
-    assert len(told) == 2
+    digests = {row_digest([(1,)], one), row_digest([(1,)], other)}
+    assert None not in digests
+    assert len(digests) == 2
 
 
 def test_a_time_without_a_zone_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {}
+    digests = {}
     try:
         for zone in ("UTC", "Asia/Tokyo"):
             monkeypatch.setenv("TZ", zone)
             time.tzset()
-            told[zone] = [row_digest([(moment,)], None) for moment in (NOON, PARIS)]
+            digests[zone] = [row_digest([(moment,)], None) for moment in (NOON, PARIS)]
     finally:
         monkeypatch.undo()
         time.tzset()
-    assert told["UTC"][0] != told["Asia/Tokyo"][0]
-    assert told["UTC"][1] == told["Asia/Tokyo"][1]
+    assert digests["UTC"][0] != digests["Asia/Tokyo"][0]
+    assert digests["UTC"][1] == digests["Asia/Tokyo"][1]
 
 
 class Colour(enum.IntEnum):
@@ -159,13 +159,13 @@ LOOP.append(LOOP)
     ],
     ids=range(15),
 )
-def test_what_is_not_plain_or_too_much_is_not_told(rows: Any) -> None:
+def test_rows_that_are_not_plain_or_too_many_have_no_digest(rows: Any) -> None:
     assert row_digest(rows, None) is None
 
 
-def test_a_schema_that_is_no_plain_value_is_not_told() -> None:
+def test_rows_with_a_schema_that_is_not_plain_have_no_digest() -> None:
     assert row_digest([(1,)], object()) is None
 
 
-def test_as_many_rows_as_allowed_are_told() -> None:
+def test_the_maximum_number_of_rows_has_a_digest() -> None:
     assert row_digest([(1,)] * MAX_ROWS, "a INT") is not None

@@ -301,6 +301,6 @@ def test_a_merge_of_deltas_own_whose_commit_cannot_be_found_says_that_it_was_car
         raise Py4JError("the storage is away")
 
     monkeypatch.setattr(command, "find_merge_commit", unreadable)
-    with pytest.raises(MergeError, match=r"carried the merge out.*cannot be read back"):
+    with pytest.raises(MergeError, match=r"Delta ran the merge.*cannot be read back"):
         upsert(spark, target, spark.createDataFrame([(2, 5)], DDL), "native")
     assert last_version(target) == 1

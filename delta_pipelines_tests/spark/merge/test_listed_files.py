@@ -40,7 +40,7 @@ def table(spark, tmp_path_factory):
     return path
 
 
-def candidates(spark, table, on, ranges, *, marks_rows):
+def candidates(spark, table, on, ranges, *, writes_vectors):
     """Paths of the candidates, and whether they have all their statistics."""
     source = spark.createDataFrame(
         [(1, 1, DAY, "1")], "id LONG, small SHORT, day DATE, text STRING"
@@ -50,7 +50,7 @@ def candidates(spark, table, on, ranges, *, marks_rows):
         plan = resolve_merge(spark, described(open_target(spark, table), spec))
         txn = MergeTransaction(Jvm(spark), plan)
         within = list(zip(plan.key_pairs, ranges, strict=True))
-        found = txn.files.candidates(within, marks_rows=marks_rows)
+        found = txn.files.candidates(within, writes_vectors=writes_vectors)
     return {str(file.path()) for file in items(found.added)}, found.whole
 
 
@@ -71,8 +71,8 @@ def on_days(*days):
     ],
 )
 def test_the_driver_keeps_the_files_that_delta_keeps(spark, table, on, ranges, count):
-    ours, whole = candidates(spark, table, on, ranges, marks_rows=True)
-    deltas, pruned = candidates(spark, table, on, ranges, marks_rows=False)
+    ours, whole = candidates(spark, table, on, ranges, writes_vectors=True)
+    deltas, pruned = candidates(spark, table, on, ranges, writes_vectors=False)
     assert ours == deltas
     assert len(ours) == count
     assert whole
@@ -89,14 +89,14 @@ def test_the_driver_keeps_the_files_that_delta_keeps(spark, table, on, ranges, c
     ],
 )
 def test_what_the_driver_does_not_judge_is_left_to_delta(spark, table, on, ranges):
-    ours, whole = candidates(spark, table, on, ranges, marks_rows=True)
+    ours, whole = candidates(spark, table, on, ranges, writes_vectors=True)
     assert not whole
-    assert ours == candidates(spark, table, on, ranges, marks_rows=False)[0]
+    assert ours == candidates(spark, table, on, ranges, writes_vectors=False)[0]
 
 
 def test_a_table_of_many_files_is_left_to_delta(spark, table, monkeypatch):
     monkeypatch.setattr(candidate_files, "MOST_LISTED", FILES)
-    assert not candidates(spark, table, "t.id = s.id", [[KeyRange(5, 12)]], marks_rows=True)[1]
+    assert not candidates(spark, table, "t.id = s.id", [[KeyRange(5, 12)]], writes_vectors=True)[1]
 
 
 def test_a_merge_deletes_by_the_statistics_that_were_listed(spark, table, tmp_path):

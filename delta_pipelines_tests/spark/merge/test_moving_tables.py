@@ -126,7 +126,7 @@ def test_a_source_may_have_the_feeds_own_column(spark, tmp_path, layout):
     ("columns", "properties", "told"),
     [
         ("id INT, v STRING", "'delta.enableRowTracking' = 'true'", "tracks rows"),
-        ("id INT, v STRING", "'delta.appendOnly' = 'true'", "only takes appends"),
+        ("id INT, v STRING", "'delta.appendOnly' = 'true'", "is append-only"),
         ("id INT, v CHAR(2)", "'a' = 'b'", "CHAR or VARCHAR"),
         (
             "id INT, v STRING, n BIGINT GENERATED ALWAYS AS IDENTITY",

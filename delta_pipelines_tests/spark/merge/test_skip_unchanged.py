@@ -144,7 +144,7 @@ def test_unchanged_rows_are_not_taken_for_missing_ones(spark: SparkSession, targ
 def test_without_an_equality_a_condition_does_it(spark: SparkSession, target: str):
     result = upsert(spark, target, rows(spark, (1, 1)), "t.id <= s.id")
     assert result.metrics["numTargetRowsUpdated"] == 0
-    assert "ON holds no equality" in result.executor_reason
+    assert "ON contains no equality" in result.executor_reason
     assert read(spark, target) == [(1, 1), (2, 2), (3, None)]
 
 
