@@ -195,7 +195,7 @@ class Plan:
         """The plan as plain values, ready for JSON."""
         return {
             "pipeline": self.pipeline,
-            "datasets": [self._told(dataset.to_dict()) for dataset in self.datasets],
+            "datasets": [self._redacted(dataset.to_dict()) for dataset in self.datasets],
             "errors": [self.redaction.text(str(problem)) for problem in self.errors],
             "reset_checkpoints": sorted(self.reset_checkpoints),
             "reset_blocked": sorted(str(identifier) for identifier in self.blocked),
@@ -205,7 +205,7 @@ class Plan:
     def __str__(self) -> str:
         return self.redaction.text(render_plan(self))
 
-    def _told(self, dataset: dict[str, Any]) -> dict[str, Any]:
+    def _redacted(self, dataset: dict[str, Any]) -> dict[str, Any]:
         # Names of columns stay as they are, whatever they look like.
         columns = ("schema", "schema_changes")
         return {k: v if k in columns else self.redaction.data(v) for k, v in dataset.items()}

@@ -20,7 +20,7 @@ from delta_pipelines.model.results import Action
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.plan import DatasetPlan, Plan, PlannedPipeline
-from delta_pipelines.planning.planning_threads import in_turn, planning_threads
+from delta_pipelines.planning.planning_threads import planning_threads, run_in_order
 from delta_pipelines.planning.query.column_lineage import ColumnLineage, column_lineage
 from delta_pipelines.planning.query.declared_inputs import advice
 from delta_pipelines.planning.query.expressions import (
@@ -110,11 +110,11 @@ def make_plan(
         force=force,
         redaction=redaction,
     )
-    planner = _Planner(empty, spark, Tables(spark), tells_lineage=lineage)
+    planner = _Planner(empty, spark, Tables(spark), with_lineage=lineage)
     return planner.plan((*graph.tables, *graph.sources), max_concurrency)
 
 
-def plan_anew(
+def plan_again(
     plan: Plan,
     spark: "SparkSession",
     identifier: Identifier,
@@ -153,14 +153,14 @@ class _Planner:
         plan: Everything but its datasets and pins.
         spark: The session.
         tables: What exists.
-        tells_lineage: True to tell the column lineage too.
+        with_lineage: True to compute the column lineage too.
     """
 
     def __init__(
-        self, plan: Plan, spark: "SparkSession", tables: Tables, *, tells_lineage: bool = False
+        self, plan: Plan, spark: "SparkSession", tables: Tables, *, with_lineage: bool = False
     ) -> None:
         self._plan = plan
-        self._tells_lineage = tells_lineage
+        self._with_lineage = with_lineage
         self._graph = graph = plan.graph
         self._spark = spark
         self._chosen = plan.chosen
@@ -181,7 +181,7 @@ class _Planner:
             flows = (flow for one in chosen for flow in self._graph.flows_of(one))
             self._analysis.begin(flows, threads)
             self._tables.load([dataset.identifier for dataset in concerned], threads)
-            self._chosen = sparing(self._chosen, self._protected_in_place())
+            self._chosen = sparing(self._chosen, self._protected_tables())
             self._streams = StreamPlans(self._plan, self._tables, self._chosen)
             planned: dict[Identifier, DatasetPlan] = {}
 
@@ -189,7 +189,7 @@ class _Planner:
                 planned[identifier] = self._dataset(chosen[identifier])
 
             inputs = {one: self._graph.inputs_among(one, chosen) for one in chosen}
-            in_turn(threads, work, inputs)
+            run_in_order(threads, work, inputs)
         return replace(
             self._plan,
             datasets=NamedSequence([planned[identifier] for identifier in chosen]),
@@ -197,7 +197,7 @@ class _Planner:
             chosen=self._chosen,
         )
 
-    def _protected_in_place(self) -> list[Table]:
+    def _protected_tables(self) -> list[Table]:
         """Tables to refresh fully whose own properties do not allow it."""
         found = []
         for table in self._graph.tables:
@@ -373,7 +373,7 @@ class _Planner:
 
     def _lineage(self, *flows: AnalysedFlow) -> ColumnLineage | None:
         queries = [(one.frame, one.markers) for one in flows]
-        return column_lineage(self._graph, queries) if self._tells_lineage else None
+        return column_lineage(self._graph, queries) if self._with_lineage else None
 
 
 def _adopted(base: TableState | None) -> tuple[str, ...]:

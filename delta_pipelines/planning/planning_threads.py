@@ -43,7 +43,7 @@ def planning_threads(spark: "SparkSession", number: int) -> "Iterator[Executor |
         pool.shutdown()
 
 
-def begun(
+def submit_each(
     threads: Executor | None,
     work: Callable[[Identifier], None],
     identifiers: Iterable[Identifier],
@@ -56,7 +56,7 @@ def begun(
         identifiers: The datasets.
 
     Example:
-        >>> begun(None, print, [Identifier(None, "s", "a")])
+        >>> submit_each(None, print, [Identifier(None, "s", "a")])
         s.a
         []
     """
@@ -67,7 +67,7 @@ def begun(
     return []
 
 
-def in_turn(
+def run_in_order(
     threads: Executor | None,
     work: Callable[[Identifier], None],
     inputs: Mapping[Identifier, Iterable[Identifier]],
@@ -81,7 +81,7 @@ def in_turn(
 
     Example:
         >>> a, b = (Identifier(None, "s", name) for name in "ab")
-        >>> in_turn(None, print, {a: (), b: (a,)})
+        >>> run_in_order(None, print, {a: (), b: (a,)})
         s.a
         s.b
     """

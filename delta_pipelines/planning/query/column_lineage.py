@@ -53,15 +53,15 @@ def column_lineage(
         # Datasets that no other session knows are looked through.
         shown = {m: i for m, i in markers.items() if graph[i].kind != "temporary_view"}
         try:
-            told = column_origins(frame, shown)
+            origins_by_column = column_origins(frame, shown)
         except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
             # A plan that can be made must not fail because lineage is out of reach.
             log.warning("cannot tell the origins of columns")
             log_trace(log, frame.sparkSession, error)
-            told = None
-        if told is None:
+            origins_by_column = None
+        if origins_by_column is None:
             return None
-        for column, origins in told.items():
+        for column, origins in origins_by_column.items():
             named = {ColumnOrigin(shown[marker], origin) for marker, origin in origins}
             name = spelled.setdefault(column.lower(), column)
             merged[name] = tuple(sorted({*merged.get(name, ()), *named}, key=str))

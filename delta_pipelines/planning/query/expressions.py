@@ -44,11 +44,11 @@ def qualified(expression: str, alias: str) -> str:
         '(coalesce(`t`.changed_at, `t`.made_at)\n)'
     """
     first = [column.parts[0] for column in parsed_expression(expression).find_all(exp.Column)]
-    places = {int(part.meta["start"]) - len(PREFIX) for part in first}
+    positions = {int(part.meta["start"]) - len(PREFIX) for part in first}
     side = f"{quoted(alias)}."
     text = expression
-    for place in sorted(places, reverse=True):
-        text = f"{text[:place]}{side}{text[place:]}"
+    for position in sorted(positions, reverse=True):
+        text = f"{text[:position]}{side}{text[position:]}"
     return f"({text}\n)"
 
 
@@ -229,8 +229,8 @@ def _type_of(text: str, frame: "DataFrame", what: str, dataset: str) -> "DataTyp
     try:
         return frame.select("*", within).schema.fields[-1].dataType
     except PySparkException as error:
-        told = explain(error, dataset).message
-        raise DatasetError(f"{what} {text!r}: {told}", dataset=dataset) from error
+        reason = explain(error, dataset).message
+        raise DatasetError(f"{what} {text!r}: {reason}", dataset=dataset) from error
 
 
 def _check_condition(given: "DataType", text: str, what: str, dataset: str) -> None:

@@ -104,8 +104,8 @@ class Binder:
         except SPARK_FAILURES:
             raise
         except Exception as error:
-            told = Redaction().text(f"its function raised {type(error).__name__}: {error}")
-            raise DatasetError(told, dataset=flow.name) from error
+            message = Redaction().text(f"its function raised {type(error).__name__}: {error}")
+            raise DatasetError(message, dataset=flow.name) from error
         if not isinstance(frame, DataFrame):
             raise DatasetError(
                 f"its function returned {type(frame).__name__}, not a DataFrame{_instead(frame)}",

@@ -69,7 +69,7 @@ class FlowAnalysis:
             str(dataset.identifier.plain): dataset.identifier
             for dataset in (*graph.tables, *graph.persisted_views, *graph.sources)
         }
-        self._begun: dict[tuple[Identifier, str], Future[_Query]] = {}
+        self._submitted: dict[tuple[Identifier, str], Future[_Query]] = {}
 
     def begin(self, flows: Iterable[Flow], threads: Executor | None) -> None:
         """Begin with queries that read no dataset: nothing has to be known for them of any table.
@@ -79,7 +79,7 @@ class FlowAnalysis:
             threads: From `planning_threads`; without threads nothing is begun.
         """
         if threads is not None:
-            self._begun = {
+            self._submitted = {
                 (flow.target, flow.key): threads.submit(self._query, flow)
                 for flow in flows
                 if not flow.inputs
@@ -91,8 +91,8 @@ class FlowAnalysis:
         Raises:
             UndeclaredInputError: It reads a dataset of the pipeline that it does not declare.
         """
-        begun = self._begun.pop((flow.target, flow.key), None)
-        query = self._query(flow) if begun is None else begun.result()
+        submitted = self._submitted.pop((flow.target, flow.key), None)
+        query = self._query(flow) if submitted is None else submitted.result()
         check_inputs_read(flow, query.read, query.markers, self._tables.locations, self._names)
         declared = tuple(
             InputVersion(name, str(i), "stream") if name in flow.streams else self._input(name, i)

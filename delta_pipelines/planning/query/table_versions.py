@@ -17,7 +17,7 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.declarations import Changes, Stream
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_state import TableState
-from delta_pipelines.planning.planning_threads import begun
+from delta_pipelines.planning.planning_threads import submit_each
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,9 +72,9 @@ class Tables:
                 entry = CatalogEntry(in_new_schema=True)
             found = load_table(self._spark, identifier, entry)
             if found is None and there:
-                place = files_gone(self._spark, identifier, entry)
-                if place is not None:
-                    self._gone[identifier] = place
+                location = files_gone(self._spark, identifier, entry)
+                if location is not None:
+                    self._gone[identifier] = location
             before = self._seen.get(identifier)
             if before is not None and self._locations.get(before) == identifier:
                 self._locations.pop(before, None)
@@ -99,7 +99,7 @@ class Tables:
         for start in range(0, len(identifiers), _ASKED_AT_ONCE):
             part = identifiers[start : start + _ASKED_AT_ONCE]
             self._look_up(part)
-            loading += begun(threads, self._load, part)
+            loading += submit_each(threads, self._load, part)
         for one in loading:
             one.result()
 
@@ -172,10 +172,12 @@ class Tables:
         return read_stream(session, state, how)
 
     def _missing(self, identifier: Identifier) -> DatasetError:
-        place = self.gone(identifier)
-        if place is None:
+        location = self.gone(identifier)
+        if location is None:
             return missing_input(identifier)
-        return gone_table(identifier, place, "create it anew (of a dataset, the next refresh does)")
+        return gone_table(
+            identifier, location, "create it anew (of a dataset, the next refresh does)"
+        )
 
     @property
     def pins(self) -> dict[Identifier, TableState]:
@@ -206,16 +208,16 @@ def missing_input(identifier: Identifier) -> DatasetError:
     )
 
 
-def gone_table(identifier: Identifier, place: str, remedy: str) -> DatasetError:
+def gone_table(identifier: Identifier, location: str, remedy: str) -> DatasetError:
     """The error for a table that the catalog has, and whose files are not where it says.
 
     Args:
         identifier: The table.
-        place: Where the catalog has it.
+        location: Where the catalog has it.
         remedy: What to do besides dropping it when its rows are lost.
     """
     return DatasetError(
-        f"the catalog has {identifier} at {place}, where there is no Delta table: mount the disk "
-        f"that it is on, or bring the folder back. When its rows are lost for good, `DROP TABLE "
+        f"the catalog has {identifier} at {location}, where there is no Delta table: mount its "
+        f"disk, or bring the folder back. When its rows are lost for good, `DROP TABLE "
         f"{identifier}` and {remedy}."
     )

@@ -117,14 +117,14 @@ def owned_keys(properties: Mapping[str, str]) -> frozenset[str]:
         return frozenset()
 
 
-def set_in_place(current: Mapping[str, str]) -> dict[str, str]:
+def undeclared_properties(current: Mapping[str, str]) -> dict[str, str]:
     """The properties that somebody set on the table itself, without what a declaration left there.
 
     Args:
         current: The table's properties.
 
     Example:
-        >>> set_in_place({"a": "1", "b": "2", OWNED_KEY: '["b"]'})
+        >>> undeclared_properties({"a": "1", "b": "2", OWNED_KEY: '["b"]'})
         {'a': '1'}
     """
     declared = owned_keys(current)

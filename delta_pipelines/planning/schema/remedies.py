@@ -102,7 +102,7 @@ def from_the_beginning(
 
 
 def outdated_reason(
-    table: Table, flow: Flow, current: Mapping[str, str], told: Sequence[str]
+    table: Table, flow: Flow, current: Mapping[str, str], changes: Sequence[str]
 ) -> str:
     """Why a flow cannot go on, and the ways out, as sentences.
 
@@ -110,13 +110,13 @@ def outdated_reason(
         table: As declared.
         flow: The flow.
         current: The properties that the table has.
-        told: What became of its sources.
+        changes: What became of its sources.
     """
     ways = from_the_beginning(
         table, [flow], current, what=table.name, streams="that input from its beginning"
     )
     return (
-        f"{' and '.join(told)} since the checkpoint of flow {flow.name!r} began, so going on "
+        f"{' and '.join(changes)} since the checkpoint of flow {flow.name!r} began, so going on "
         f"would double or lose rows; nothing was read. Ways out: {ways}."
     )
 

@@ -23,7 +23,7 @@ _TAKEN: dict[SchemaDrift, frozenset[ChangeKind]] = {
     "add_columns": frozenset({"add", "comment"}),
     "fail": frozenset({"comment"}),
 }
-_TOLD = {"add_columns": "takes only new columns", "fail": "takes no change of columns"}
+_POLICY_TEXT = {"add_columns": "takes only new columns", "fail": "takes no change of columns"}
 
 
 def check_drift(policy: SchemaDrift, current: StructType, target: StructType) -> None:
@@ -46,7 +46,9 @@ def check_drift(policy: SchemaDrift, current: StructType, target: StructType) ->
     refused = refused_changes(policy, diff_schemas(current, target))
     if refused:
         listed = "; ".join(str(change) for change in refused)
-        raise Refused([f"schema_drift={policy!r} {_TOLD[policy]}, and this changes: {listed}."])
+        raise Refused(
+            [f"schema_drift={policy!r} {_POLICY_TEXT[policy]}, and this changes: {listed}."]
+        )
 
 
 def refused_changes(policy: SchemaDrift, changes: Sequence[SchemaChange]) -> list[SchemaChange]:

@@ -201,10 +201,10 @@ class _Union:
 
     def _misfit(self, left: DataType, right: DataType, path: str) -> str:
         has, gives = left.simpleString(), right.simpleString()
-        told = f"column {path} is {has} in {self.left} and {gives} in {self.right}"
+        mismatch = f"column {path} is {has} in {self.left} and {gives} in {self.right}"
         if isinstance(right, NullType):
-            return f"{told}, because every value is NULL there: cast it to {has}."
-        return f"{told}, and not every {has} can be kept as {gives}."
+            return f"{mismatch}, because every value is NULL there: cast it to {has}."
+        return f"{mismatch}, and not every {has} can be kept as {gives}."
 
 
 def _optional(field: StructField) -> StructField:

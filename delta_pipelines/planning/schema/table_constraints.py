@@ -36,19 +36,19 @@ def broken_constraints(
     Returns:
         One sentence per constraint, with what to do.
     """
-    told = []
+    sentences = []
     for key, text in properties.items():
         if not key.startswith(_CONSTRAINT):
             continue
         name = key.removeprefix(_CONSTRAINT)
         lost = [c for c in _columns_read(text) if _loses(c, current, target)]
         if lost:
-            told.append(
+            sentences.append(
                 f"CHECK constraint {name} ({text}) reads {', '.join(lost)}, which this refresh "
                 f"drops or gives another type: drop the constraint (ALTER TABLE ... DROP "
                 f"CONSTRAINT {name}), or let the query keep the column."
             )
-    return told
+    return sentences
 
 
 def rule_notes(current: StructType, target: StructType) -> tuple[str, ...]:
@@ -58,20 +58,20 @@ def rule_notes(current: StructType, target: StructType) -> tuple[str, ...]:
         current: The columns that the table has, with their metadata.
         target: The columns that it is to have.
     """
-    told = []
+    notes = []
     for column in current.fields:
         now = column_named(target, column.name)
         stays = now is not None and now.dataType == column.dataType
         for rule in _rules(column):
             if not stays:
-                told.append(f"column {column.name} is no longer {rule}: it is dropped or retyped")
+                notes.append(f"column {column.name} is no longer {rule}: it is dropped or retyped")
         length = column.metadata.get(DECLARED_TYPE)
         if length and stays:
-            told.append(
+            notes.append(
                 f"column {column.name} is {length} by somebody's declaration: Delta refuses longer "
                 f"values, and pads shorter ones of a char"
             )
-    return tuple(told)
+    return tuple(notes)
 
 
 def padded_length(column: StructField) -> str | None:

@@ -66,8 +66,12 @@ def view_properties(declaration: Declaration, pipeline: str | None) -> dict[str,
     settings = json.dumps(
         sorted((k, v) for k, v in declaration.spark_conf.items() if not is_sensitive(k))
     )
-    mark = {SETTINGS_KEY: hashlib.sha256(settings.encode()).hexdigest()[:16]}
-    return {**declaration.table_properties, **(mark if declaration.spark_conf else {}), **owned}
+    fingerprint = {SETTINGS_KEY: hashlib.sha256(settings.encode()).hexdigest()[:16]}
+    return {
+        **declaration.table_properties,
+        **(fingerprint if declaration.spark_conf else {}),
+        **owned,
+    }
 
 
 def view_labels(declaration: Declaration, pipeline: str | None) -> dict[str, str]:
@@ -144,9 +148,9 @@ def why_published(
     ):
         return "its text, comment, properties or columns changed"
     if settings is not None and existing.settings is not None:
-        told = changed("setting", existing.settings, settings)
-        if told:
-            return told
+        setting_change = changed("setting", existing.settings, settings)
+        if setting_change:
+            return setting_change
     if has != wanted:
         return "it does not say yet which pipeline owns it"
     return None

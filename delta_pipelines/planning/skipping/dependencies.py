@@ -76,7 +76,7 @@ class Dependencies:
             "modules": stored_text,
             "libraries": stored_text,
             "settings": texts,
-            "without_version": lambda ends: stored_list(ends, stored_text),
+            "without_version": lambda sentences: stored_list(sentences, stored_text),
         }
         try:
             return cls(**stored_fields(values, known)) if values.keys() == known.keys() else None
@@ -113,7 +113,7 @@ class LastWrite:
         said = json_object(user_metadata)
         if said is None:
             return cls(version, ours=False)
-        whose = str(said.get("dataset")).removeprefix(f"{SESSION_CATALOG}.")
-        same = whose == dataset.removeprefix(f"{SESSION_CATALOG}.")
+        writer = str(said.get("dataset")).removeprefix(f"{SESSION_CATALOG}.")
+        same = writer == dataset.removeprefix(f"{SESSION_CATALOG}.")
         ours = said.get("pipeline") == pipeline and same
         return cls(version, ours, Dependencies.from_dict(said.get("dependencies")))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MAX_FOUND = 10_000
-_found_in_place: dict[TableVersion, Dependencies] = {}
+_merged_without_commit: dict[TableVersion, Dependencies] = {}
 
 
 def trace(
@@ -111,15 +111,15 @@ def last_write(session: "SparkSession", state: TableState, pipeline: str) -> Las
         pipeline: The pipeline that asks.
     """
     rows = last_data_version(session, state)
-    version, found = rows.version, _found_in_place.get(rows)
+    version, found = rows.version, _merged_without_commit.get(rows)
     if found is not None:
         return LastWrite(version, ours=True, dependencies=found)
     last = _write_at(session, state, version, pipeline)
     # A later commit that changed only properties says what the rows would depend on by then.
     for later in range(state.version, version, -1):
-        told = _write_at(session, state, later, pipeline)
-        if told.ours and told.dependencies is not None:
-            return replace(last, dependencies=told.dependencies)
+        write = _write_at(session, state, later, pipeline)
+        if write.ours and write.dependencies is not None:
+            return replace(last, dependencies=write.dependencies)
     return last
 
 
@@ -129,7 +129,7 @@ def _write_at(session: "SparkSession", state: TableState, version: int, pipeline
     return LastWrite.of(version, said, pipeline=pipeline, dataset=str(state.identifier))
 
 
-def found_in_place(
+def remember_dependencies(
     session: "SparkSession", state: TableState, dependencies: Dependencies | None
 ) -> None:
     """Note that a merge found all its rows in the table, and so made no commit to say so in.
@@ -143,9 +143,9 @@ def found_in_place(
     """
     if dependencies is None:
         return
-    if len(_found_in_place) >= _MAX_FOUND:
-        _found_in_place.clear()
-    _found_in_place[last_data_version(session, state)] = dependencies
+    if len(_merged_without_commit) >= _MAX_FOUND:
+        _merged_without_commit.clear()
+    _merged_without_commit[last_data_version(session, state)] = dependencies
 
 
 def views_between(graph: Graph, identifier: Identifier) -> tuple[View, ...]:

@@ -44,11 +44,11 @@ def recorded(dependencies: Dependencies, redaction: Redaction) -> Dependencies:
         redaction: Takes credentials out of text.
     """
 
-    def told(text: str) -> str:
+    def redacted(text: str) -> str:
         return recorded_name(text, redaction)
 
     def named(values: Mapping[str, V]) -> dict[str, V]:
-        return {told(name): value for name, value in values.items()}
+        return {redacted(name): value for name, value in values.items()}
 
     return replace(
         dependencies,
@@ -56,7 +56,7 @@ def recorded(dependencies: Dependencies, redaction: Redaction) -> Dependencies:
         views=named(dependencies.views),
         files=named(dependencies.files),
         functions=named(dependencies.functions),
-        settings={told(name): told(value) for name, value in dependencies.settings.items()},
+        settings={redacted(name): redacted(value) for name, value in dependencies.settings.items()},
         without_version=tuple(redaction.text(text) for text in dependencies.without_version),
     )
 

@@ -109,9 +109,9 @@ def _difference(before: Dependencies, now: Dependencies) -> str | None:
         ("function", before.functions, now.functions),
         ("setting", before.settings, now.settings),
     ):
-        told = changed(what, old, new)
-        if told:
-            return told
+        difference = changed(what, old, new)
+        if difference:
+            return difference
     if before.modules != now.modules:
         return "a Python file of yours changed, which its functions may use"
     if before.libraries != now.libraries:

@@ -160,13 +160,17 @@ class StreamPlans:
             elif had is not None:
                 path = had.path(self._plan.storage, table.identifier, flow.key)
                 check_target(frame.sparkSession, table, flow, base, path)
-                told = had.outdated(self._sources(flow))
-                told += self._put_back(frame.sparkSession, table, flow, had) if not told else []
+                changes = had.outdated(self._sources(flow))
+                changes += (
+                    self._put_back(frame.sparkSession, table, flow, had) if not changes else []
+                )
                 moved = had.moved(folders[flow.key])
                 if moved and takes_all_for_new(frame.sparkSession, frame, path, moved.values()):
-                    told += moved
-                if told:
-                    raise DatasetError(outdated_reason(table, flow, has, told), dataset=table.name)
+                    changes += moved
+                if changes:
+                    raise DatasetError(
+                        outdated_reason(table, flow, has, changes), dataset=table.name
+                    )
         declared = {flow.key for flow in flows}
         notes += [
             f"flow {name!r} is no longer declared; its checkpoint is kept"

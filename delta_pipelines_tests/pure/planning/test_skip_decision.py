@@ -333,5 +333,5 @@ def test_random_graphs_and_changes_are_decided_as_a_model_of_staleness_does(
     assert rounds >= 1_000
     assert decided >= 2_500
     assert decided / 5 < written < decided * 4 / 5, "both answers are common"
-    told = f"skipping: {rounds} changes of 150 graphs, {decided} decisions, {written} refreshes"
-    record_property("proved", told)
+    summary = f"skipping: {rounds} changes of 150 graphs, {decided} decisions, {written} refreshes"
+    record_property("proved", summary)

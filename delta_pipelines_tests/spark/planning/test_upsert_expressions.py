@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reason"),
     [
         ({"sequence_by": "seen_onn"}, "sequence_by 'seen_onn': .*UNRESOLVED_COLUMN"),
         ({"deletes_when": "icao"}, "deletes_when 'icao' is string, and a condition is a boolean"),
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     ],
 )
 def test_an_expression_that_does_not_fit_the_query_cannot_be_planned(
-    spark: "SparkSession", schema: str, options: dict[str, str], told: str
+    spark: "SparkSession", schema: str, options: dict[str, str], reason: str
 ) -> None:
     pipeline = dp.Pipeline("air", schema=schema)
     pipeline.upsert("airports", "SELECT 'LHR' AS icao, 1 AS seen_on", keys=["icao"], **options)
     plan = pipeline.plan(spark)
     (problem,) = plan.errors
-    assert re.search(told, str(problem))
+    assert re.search(reason, str(problem))
     assert not spark.catalog.tableExists(f"{schema}.airports")
 
 
