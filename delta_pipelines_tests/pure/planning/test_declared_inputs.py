@@ -83,7 +83,7 @@ def test_a_dataset_that_reads_itself_is_not_advised_to_be_its_own_input() -> Non
             reading, relations, MARKERS, LOCATIONS, {**NAMES, "s.delays": reading.target}
         )
     (problem,) = caught.value.problems
-    assert "which it makes itself" in problem.message
+    assert "its own target" in problem.message
     assert "parameter" not in problem.message
 
 

@@ -32,7 +32,7 @@ def refusal(gives: StructType, had: Checkpoint, table: StructType = ALL) -> str 
 
 def test_missing_columns_and_nested_columns_are_reported() -> None:
     message = refusal(FEW, Checkpoint(columns=EVERY)) or ""
-    assert "column Name (string) is not in flow 'One' any more" in message
+    assert "column Name (string) is no longer in flow 'One'" in message
     assert "column s (struct<a:int,b:int>)" in message
     assert "s.a" not in message
     part = StructType([*FEW, ALL["Name"], StructField("s", StructType([INNER["a"]]))])

@@ -95,7 +95,7 @@ def test_add_columns_takes_new_ones_at_any_depth_and_nothing_else(kind: str) -> 
     current = struct(n=INT, xs=ArrayType(struct(a=INT)))
     query = struct(n=INT, xs=ArrayType(struct(a=INT, b=STRING)), m=STRING)
     assert refreshed(kind, "add_columns", current, query) == query
-    with pytest.raises(SchemaChangeError, match="takes only new columns") as caught:
+    with pytest.raises(SchemaChangeError, match="accepts only new columns") as caught:
         refreshed(kind, "add_columns", current, struct(n=LONG, xs=query["xs"].dataType))
     assert "xs" not in str(caught.value)
 

@@ -84,5 +84,5 @@ def test_notes_say_what_becomes_of_generated_defaulted_and_short_columns() -> No
         "column c is no longer char(5): it is dropped or retyped",
     )
     (kept,) = rule_notes(current, current)
-    assert kept.startswith("column c is char(5) by somebody's declaration")
+    assert kept.startswith("column c was declared as char(5)")
     assert rule_notes(CURRENT, struct(id=LONG)) == ()

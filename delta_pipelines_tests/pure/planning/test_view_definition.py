@@ -102,7 +102,7 @@ def test_a_view_is_published_only_when_text_comment_properties_and_columns_are_t
     assert why(comment=None) == changed
     assert why(properties={}) == changed
     assert why(properties=None) == changed
-    assert why(properties={"a": "1"}) == "it does not say yet which pipeline owns it"
+    assert why(properties={"a": "1"}) == "its properties do not name the pipeline that owns it yet"
 
 
 def test_a_view_made_under_other_settings_is_published_again() -> None:

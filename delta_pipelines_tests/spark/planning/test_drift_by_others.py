@@ -64,7 +64,7 @@ def test_a_materialized_view_over_a_foreign_table_notes_what_its_rules_become(sp
     }
     notes = "; ".join(planned.notes)
     assert "column g is no longer generated as" in notes
-    assert "column c is char(3)" in notes
+    assert "column c was declared as char(3)" in notes
     result = run_one(keeps, spark)
     assert seen(spark, table).rows == [(1, 3, "5", "x  ")]
     assert "column g is no longer generated" in "; ".join(result.notes)

@@ -86,5 +86,5 @@ def test_a_source_with_missing_files_is_not_reported_as_never_created(
         reading.materialized_view(f"of_{name}", f"SELECT * FROM {schema}.{name}")
     datasets = reading.plan(spark).datasets
     assert "where there is no Delta table" in str(datasets["of_landed"].error)
-    assert f"`DROP TABLE {schema}.landed` and create it anew" in str(datasets["of_landed"].error)
+    assert f"`DROP TABLE {schema}.landed` and create it again" in str(datasets["of_landed"].error)
     assert "does not exist" in str(datasets["of_never"].error)

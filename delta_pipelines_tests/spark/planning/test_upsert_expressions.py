@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     ("options", "reason"),
     [
         ({"sequence_by": "seen_onn"}, "sequence_by 'seen_onn': .*UNRESOLVED_COLUMN"),
-        ({"deletes_when": "icao"}, "deletes_when 'icao' is string, and a condition is a boolean"),
+        (
+            {"deletes_when": "icao"},
+            "deletes_when 'icao' has the type string; a condition must be boolean",
+        ),
         ({"deletes_when": "gone = true"}, "deletes_when 'gone = true': .*UNRESOLVED_COLUMN"),
     ],
 )
@@ -70,4 +73,4 @@ def test_a_name_that_may_be_a_function_is_refused(spark, schema) -> None:
     pipeline = scratch(schema)
     merged(pipeline, "t", Feed("id INT", (1,)), keys=["id"], sequence_by="coalesce(user, id)")
     (problem,) = pipeline.plan(spark).errors
-    assert "which of its names are columns cannot be told" in str(problem)
+    assert "it is not clear which of its names are columns" in str(problem)
