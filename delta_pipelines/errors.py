@@ -237,8 +237,8 @@ def problem_of(error: Exception, names: Sequence[str], location: SourceLocation 
     """
     if not isinstance(error, DatasetError):
         return Problem(str(error))
-    told = error.message if _is_about(error, names) else f"{error.dataset}: {error.message}"
-    return Problem(told, names[0], error.location or location)
+    message = error.message if _is_about(error, names) else f"{error.dataset}: {error.message}"
+    return Problem(message, names[0], error.location or location)
 
 
 def as_pipeline_error(
@@ -251,14 +251,14 @@ def as_pipeline_error(
         dataset: Declared name of the dataset.
         location: Where it was declared.
     """
-    told = error
-    if not isinstance(told, PipelineError):
-        told = DatasetError(f"{type(error).__name__}: {error}", dataset=dataset)
-        told.__cause__ = error
-    if isinstance(told, DatasetError) and told.location is None:
-        told.location = location
-        told.dataset = told.dataset or dataset
-    return told
+    pipeline_error = error
+    if not isinstance(pipeline_error, PipelineError):
+        pipeline_error = DatasetError(f"{type(error).__name__}: {error}", dataset=dataset)
+        pipeline_error.__cause__ = error
+    if isinstance(pipeline_error, DatasetError) and pipeline_error.location is None:
+        pipeline_error.location = location
+        pipeline_error.dataset = pipeline_error.dataset or dataset
+    return pipeline_error
 
 
 class SchemaChangeError(DatasetError):

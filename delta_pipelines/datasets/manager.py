@@ -27,7 +27,7 @@ from delta_pipelines.flows.micro_batches import write_batch
 from delta_pipelines.flows.stream_refresh import StreamRun
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
-from delta_pipelines.model.expectation_result import told
+from delta_pipelines.model.expectation_result import commit_counts
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.named_sequence import NamedSequence
 from delta_pipelines.model.results import Outcome, TableFacts
@@ -306,7 +306,7 @@ class DatasetManager:
         watch = Watch(rows, flow.declaration.expectations)
         transaction.replace(watch.rows)
         expectations = watch.results(table.name)
-        metadata = {**context.commit_metadata(flow), **told(expectations)}
+        metadata = {**context.commit_metadata(flow), **commit_counts(expectations)}
         context.check_lease(table.identifier)
         commit = transaction.commit(user_metadata=metadata)
         state, facts = table_facts(self._spark, table.identifier, transaction.entry)

@@ -38,8 +38,8 @@ class DeclaresDatasets(DeclaresExpectations):
     @property
     def misplaced(self) -> list[Problem]:
         """Expectations of functions that are no dataset's, datasets without query, as problems."""
-        begun = [unfinished.problem for unfinished in self._unfinished]
-        return [*begun, *self._without_dataset(self._declarations)]
+        problems = [unfinished.problem for unfinished in self._unfinished]
+        return [*problems, *self._without_dataset(self._declarations)]
 
     @overload
     def materialized_view(self, name: F) -> F: ...
@@ -170,10 +170,10 @@ class DeclaresDatasets(DeclaresExpectations):
             if not isinstance(target, str):
                 raise DeclarationError("append_flow(target=...): the name of a streaming table.")
             check_text(name, "name")
-        begun = self._begin("append_flow", name)
+        pending = self._begin("append_flow", name)
 
         def decorate(function: G, /) -> G:
-            self._finish(begun)
+            self._finish(pending)
             if not callable(function):
                 raise DeclarationError(
                     f"append_flow decorates a function that returns a streaming DataFrame, "
@@ -356,10 +356,10 @@ class DeclaresDatasets(DeclaresExpectations):
         if sql is not None and name is not None:
             self._record(kind, name, Query(sql=sql), options, upsert)
             return None
-        begun = self._begin(kind, name)
+        pending = self._begin(kind, name)
 
         def decorate(function: G, /) -> G:
-            self._finish(begun)
+            self._finish(pending)
             if not callable(function):
                 raise DeclarationError(
                     f"{kind} decorates a function that returns a DataFrame, not {function!r}."
@@ -371,13 +371,13 @@ class DeclaresDatasets(DeclaresExpectations):
         return decorate
 
     def _begin(self, kind: Kind, name: str | None) -> Unfinished:
-        begun = Unfinished(kind, name, location_of_caller())
-        self._unfinished.append(begun)
-        return begun
+        pending = Unfinished(kind, name, location_of_caller())
+        self._unfinished.append(pending)
+        return pending
 
-    def _finish(self, begun: Unfinished) -> None:
-        if begun in self._unfinished:
-            self._unfinished.remove(begun)
+    def _finish(self, pending: Unfinished) -> None:
+        if pending in self._unfinished:
+            self._unfinished.remove(pending)
 
     def _record(
         self,

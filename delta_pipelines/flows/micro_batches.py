@@ -10,7 +10,7 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.model.checkpoints import checkpoints_of
-from delta_pipelines.model.expectation_result import told
+from delta_pipelines.model.expectation_result import commit_counts
 from delta_pipelines.model.setting_names import TXN_APPLICATION, TXN_NUMBER
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.streams.restore_detection import BASED_ON_KEY, check_not_restored
@@ -65,7 +65,7 @@ def append_batch(
         return BatchResult(None, {}, expectations=expectations)
     transaction.remember(mark.application, mark.number)
     context.check_lease(table.identifier)
-    commit = transaction.commit(user_metadata={**metadata, **told(expectations)})
+    commit = transaction.commit(user_metadata={**metadata, **commit_counts(expectations)})
     return BatchResult(commit.version, commit.metrics, expectations=expectations)
 
 

@@ -161,7 +161,7 @@ class StreamRun:
                 flow: {**read, **self._planned.folders.get(flow, {})}
                 for flow, read in sources.items()
             },
-            anew=tuple(anew),
+            restarted=tuple(anew),
             run=context.run_id,
             # What an earlier attempt has found is newer than the plan.
             columns={} if self._table.identifier in context.begun else self._planned.given,

@@ -32,7 +32,7 @@ from delta_pipelines.merge.spec import MergeSpec
 from delta_pipelines.model.balanced_fold import balanced
 from delta_pipelines.model.column_types import nullable
 from delta_pipelines.model.declarations import Expectation
-from delta_pipelines.model.expectation_result import told
+from delta_pipelines.model.expectation_result import commit_counts
 from delta_pipelines.model.identifiers import quoted
 from delta_pipelines.model.results import Outcome
 from delta_pipelines.model.setting_names import AUTO_MERGE
@@ -41,7 +41,7 @@ from delta_pipelines.model.table_state import Commit
 from delta_pipelines.planning.query.expressions import newer, not_older, qualified
 from delta_pipelines.planning.query.judged_rows import judged
 from delta_pipelines.planning.schema.schema_evolution import needs_rewrite
-from delta_pipelines.planning.skipping.dependency_trace import found_in_place
+from delta_pipelines.planning.skipping.dependency_trace import remember_dependencies
 from delta_pipelines.planning.table_action import TableDecision
 from delta_pipelines.update.context import UpdateContext
 from delta_pipelines.update.expectation_counts import Watch
@@ -111,7 +111,7 @@ class UpsertRun:
         with checkpointed(self._sequenced(watch.rows)) as source:
             plan_without_constraints(self._session, len(source.columns))
             expectations = watch.results(self._table.name)
-            self._metadata = {**self._metadata, **told(expectations)}
+            self._metadata = {**self._metadata, **commit_counts(expectations)}
             self._check_keys(source)
             newest = self._with_kept_partitions(
                 newest_per_key(source, self._keys, self._sequence_column)
@@ -193,7 +193,7 @@ class UpsertRun:
             state, facts, rows = counted_facts(self._session, base.identifier)
             self._context.versions.wrote(state)
             if state.log_end == base.log_end:  # else another writer's rows may have come since
-                found_in_place(self._session, state, self._context.dependencies(self._flow))
+                remember_dependencies(self._session, state, self._context.dependencies(self._flow))
             return Outcome(
                 status="unchanged",
                 action="none",

@@ -233,8 +233,8 @@ class _Resolver:
                     self._problem(declaration, problem)
                 inputs[table.name] = found
                 alias = None if table.alias else table.parts[-1]
-                place = (table.start, table.end)
-                references.append(SqlReference(table.name, *place, found, alias, table.prefixes))
+                span = (table.start, table.end)
+                references.append(SqlReference(table.name, *span, found, alias, table.prefixes))
         else:
             for parameter in self._parameters(declaration):
                 resolved = self._parameter_input(declaration, parameter)

@@ -14,7 +14,7 @@ from delta_pipelines.graph.graph import Table
 from delta_pipelines.maintenance.retention import retention_note
 from delta_pipelines.maintenance.selection import MaintenanceSettings
 from delta_pipelines.model.maintenance_result import MaintenanceResult, TableMaintenance
-from delta_pipelines.planning.schema.ownership import owner, set_in_place
+from delta_pipelines.planning.schema.ownership import owner, undeclared_properties
 from delta_pipelines.update.lease import lease_on
 from delta_pipelines.update.lease_record import LEASE_TIMEOUT
 from delta_pipelines.update.retries import retrying
@@ -112,7 +112,9 @@ class TableTurn:
         declared = self._table.declaration.table_properties
         if self._left is None:
             # What somebody set on the table itself counts, unless the declaration says otherwise.
-            settings = MaintenanceSettings.of({**set_in_place(state.properties), **declared})
+            settings = MaintenanceSettings.of(
+                {**undeclared_properties(state.properties), **declared}
+            )
             self._left = [part for part in PARTS if getattr(settings, part)]
         left, note = self._left, retention_note(declared, state.properties)
         if note is not None and "vacuum" in left:

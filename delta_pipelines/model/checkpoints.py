@@ -84,14 +84,14 @@ class StreamSource:
         return cls(**given)
 
     @classmethod
-    def of_folder(cls, place: str, number: int) -> "StreamSource":
+    def of_folder(cls, path: str, number: int) -> "StreamSource":
         """A folder of files; a hash, since its name may hold a credential.
 
         Args:
-            place: Where it is.
+            path: Where it is.
             number: That of the stream: Spark looks for the files that it has read by it.
         """
-        return cls(f"{_FOLDER}{hashlib.sha256(place.encode()).hexdigest()[:32]}", number)
+        return cls(f"{_FOLDER}{hashlib.sha256(path.encode()).hexdigest()[:32]}", number)
 
     @property
     def is_folder(self) -> bool:
@@ -164,7 +164,7 @@ class Checkpoint:
             return [f"its stream {them} {before} {were} replaced by {after}"]
         by_id = {source.table_id: source for source in now.values() if source is not None}
         renamed = {was.table_id for name, was in tables.items() if name in now}
-        told = []
+        changes = []
         for name, was in tables.items():
             if name not in now and was.table_id in renamed:
                 continue
@@ -172,8 +172,8 @@ class Checkpoint:
             if source is None or source == was:
                 continue
             how = "dropped and made anew" if source.table_id != was.table_id else "refreshed fully"
-            told.append(f"its stream input {name} was {how}")
-        return told
+            changes.append(f"its stream input {name} was {how}")
+        return changes
 
     def moved(self, now: Mapping[str, StreamSource]) -> dict[str, int]:
         """Say which folders of files were replaced; Spark takes all files of another one for new.
@@ -185,13 +185,13 @@ class Checkpoint:
             What was replaced by what -> the number of the stream.
         """
         had = {was.epoch: (name, was) for name, was in self.sources.items() if was.is_folder}
-        told = {}
+        moves = {}
         for name, folder in now.items():
             before, was = had.get(folder.epoch, (name, folder))
             if was != folder:
                 what = f"the folder {before} that its stream reads was replaced by {name}"
-                told[f"{what} (to Spark all files there are new)"] = folder.epoch
-        return told
+                moves[f"{what} (to Spark all files there are new)"] = folder.epoch
+        return moves
 
 
 def checkpoints_root(storage: str) -> str:
@@ -333,7 +333,7 @@ def next_checkpoints(
     current: Mapping[str, Checkpoint],
     sources: Mapping[str, Mapping[str, StreamSource]],
     *,
-    anew: Sequence[str],
+    restarted: Sequence[str],
     run: str | None = None,
     columns: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, Checkpoint]:
@@ -344,14 +344,14 @@ def next_checkpoints(
     Args:
         current: What the table has.
         sources: Flow -> what its streams read now.
-        anew: Flows that begin from the beginning.
+        restarted: Flows that begin from the beginning.
         run: Id of the run in which that happens.
         columns: Flow -> the columns that it gives now; one that is not named keeps its own.
     """
     following = dict(current)
     for flow, reads in sources.items():
         had = current.get(flow)
-        if had is None or flow in anew:
+        if had is None or flow in restarted:
             following[flow] = Checkpoint(
                 sources=dict(reads), run=run, columns=had.columns if had else None
             )

@@ -37,8 +37,8 @@ class ExpectationResult:
         return self.broken == 0
 
     def __str__(self) -> str:
-        told = f"{self.broken:,} of {self.rows:,} rows break {self.name!r} ({self.condition})"
-        return told + (_DONE[self.action] if self.broken else "")
+        text = f"{self.broken:,} of {self.rows:,} rows break {self.name!r} ({self.condition})"
+        return text + (_DONE[self.action] if self.broken else "")
 
 
 def added(
@@ -60,7 +60,7 @@ def added(
     return tuple(by_name.values())
 
 
-def told(results: Iterable[ExpectationResult]) -> dict[str, object]:
+def commit_counts(results: Iterable[ExpectationResult]) -> dict[str, object]:
     """What a commit's user metadata says of them; nothing when there are none."""
     counts = {r.name: {"rows": r.rows, "broken": r.broken} for r in results}
     return {"expectations": counts} if counts else {}

@@ -52,12 +52,12 @@ class TableMaintenance:
             return f"{self.name}: failed: {detail(self.error, names)}"
         if self.status == "missing":
             return f"{self.name}: does not exist yet"
-        told = [] if self.files is None else [f"{self.files[0]} -> {self.files[1]} files"]
+        parts = [] if self.files is None else [f"{self.files[0]} -> {self.files[1]} files"]
         if self.size_bytes is not None:
             before, after = (size / 2**20 for size in self.size_bytes)
-            told.append(f"{before:.1f} -> {after:.1f} MiB")
-        told.append(f"{self.deleted_files} old files deleted" if self.note is None else self.note)
-        return f"{self.name}: {', '.join(told)}"
+            parts.append(f"{before:.1f} -> {after:.1f} MiB")
+        parts.append(f"{self.deleted_files} old files deleted" if self.note is None else self.note)
+        return f"{self.name}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)

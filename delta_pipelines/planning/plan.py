@@ -1,4 +1,4 @@
-"""`Plan`: what a run would do, as a value that can be looked at, printed and tested."""
+"""`Plan`: what a run would do, as a value that can be inspected, printed and tested."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -34,23 +34,23 @@ class DatasetPlan:
         kind: `materialized_view`, `streaming_table`, `upsert` or `view`.
         action: `create`, `refresh`, `full_refresh`, or `none` when it cannot or need not.
         reason: Why this action, as a sentence.
-        schema: Columns that the query gives; None when it could not be analysed.
-        given: Flow -> the columns that it gives, as its checkpoint remembers them.
-        folders: Flow -> the folders of files that it streams, by a name that may be shown.
-        definition: What the table is to be afterwards; None for views and failed plans.
-        base: What the table is now; None when it does not exist or is a view.
-        schema_changes: What changes in the table's schema.
-        property_changes: What changes in its properties.
-        layout_change: What changes in partitioning or clustering, as a sentence.
+        schema: Columns of the query; None when it could not be analysed.
+        given: Flow -> the columns of its query, as its checkpoint stores them.
+        folders: Flow -> the folders of files that it streams, by their redacted names.
+        definition: The table's definition after the run; None for views and failed plans.
+        base: The table's state now; None when it does not exist or is a view.
+        schema_changes: Changes of the table's schema.
+        property_changes: Changes of the table's properties.
+        layout_change: Change of partitioning or clustering, as a sentence.
         comment_change: (now, afterwards) when the comment changes.
         inputs: What the query reads, and at which version.
         notes: Advice and warnings.
-        error: Why it cannot be planned; it then stays untouched.
+        error: Why it cannot be planned; the run then leaves it untouched.
         skipped: True when it cannot be planned only because an input cannot.
-        how: What a refresh does, as a sentence; the first part of the reason of one.
+        how: What a refresh does, as a sentence; the first part of its reason.
         streams: True when its query is a stream, so that it is refreshed batch by batch.
-        column_lineage: Which columns of its inputs each column is computed from; None when nobody
-            asked for it, when nothing is to be done, or when it cannot be told.
+        column_lineage: The input columns that each column is computed from; None when it was not
+            asked for, when nothing is to be done, or when it is unknown.
 
     Example:
         >>> print(sales.plan(spark).datasets["orders"].reason)
@@ -80,10 +80,10 @@ class DatasetPlan:
     column_lineage: ColumnLineage | None = None
 
     def refreshed(self, why: str) -> "DatasetPlan":
-        """The plan of a refresh that happens after all, or for a reason that is known now.
+        """Return the same plan as a refresh, for a reason that became known later.
 
         Args:
-            why: The part of a sentence behind "because".
+            why: The part of the sentence after "because".
         """
         if self.action in ("create", "full_refresh"):
             return self
@@ -96,7 +96,7 @@ class DatasetPlan:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What changes besides rows, one line each."""
+        """All changes besides rows, one line each."""
         changes = [f"column {change}" for change in self.schema_changes]
         changes += [f"property {change}" for change in self.property_changes]
         changes += [self.layout_change] if self.layout_change else []
@@ -142,13 +142,13 @@ class Plan:
     Args:
         pipeline: The pipeline's name.
         graph: Its graph.
-        datasets: One entry per selected table and view, every one after what it reads.
-        pins: The tables that stay as they are during the run, each at the version that is read.
-        chosen: What is refreshed, and of that what fully.
+        datasets: One entry per selected table and view, each after its inputs.
+        pins: The tables that the run reads and does not write, at the versions that it reads.
+        chosen: What is refreshed, and what of it fully.
         storage: Root folder of the checkpoints.
-        force: True when what a refresh would leave as it is is to be refreshed too.
-        checkpoint_retention_days: Days after which a checkpoint that no longer counts is deleted.
-        redaction: Takes credentials out of whatever is told of this plan and its run.
+        force: True to refresh also what did not change.
+        checkpoint_retention_days: Days after which a replaced checkpoint is deleted.
+        redaction: Removes credentials from all texts about this plan and its run.
 
     Example:
         >>> plan = sales.plan(spark)
@@ -183,7 +183,7 @@ class Plan:
 
     @property
     def locations(self) -> dict[Identifier, str]:
-        """Where the tables are that were there when it was made."""
+        """Locations of the tables that existed when the plan was made."""
         written = {d.identifier: d.base for d in self.datasets.values() if d.base is not None}
         return {i: state.location for i, state in {**written, **self.pins}.items()}
 
@@ -204,7 +204,7 @@ class Plan:
         """The plan as plain values, ready for JSON."""
         return {
             "pipeline": self.pipeline,
-            "datasets": [self._told(dataset.to_dict()) for dataset in self.datasets.values()],
+            "datasets": [self._redacted(dataset.to_dict()) for dataset in self.datasets.values()],
             "errors": [self.redaction.text(str(problem)) for problem in self.errors],
             "reset_checkpoints": sorted(self.reset_checkpoints),
             "reset_blocked": sorted(str(identifier) for identifier in self.blocked),
@@ -214,14 +214,14 @@ class Plan:
     def __str__(self) -> str:
         return self.redaction.text(render_plan(self))
 
-    def _told(self, dataset: dict[str, Any]) -> dict[str, Any]:
-        # Names of columns stay as they are, whatever they look like.
+    def _redacted(self, dataset: dict[str, Any]) -> dict[str, Any]:
+        # Names of columns are never redacted.
         columns = ("schema", "schema_changes")
         return {k: v if k in columns else self.redaction.data(v) for k, v in dataset.items()}
 
 
 class PlannedPipeline(Protocol):
-    """What a plan takes from a pipeline."""
+    """The part of a pipeline that planning needs."""
 
     name: str
     catalog: str | None
@@ -229,19 +229,12 @@ class PlannedPipeline(Protocol):
     checkpoint_retention_days: float
 
     def graph(self) -> Graph:
-        """Its datasets, resolved and checked."""
+        """Resolve and check its datasets."""
         ...
 
 
 def render_plan(plan: "Plan") -> str:
-    """Render a plan as lines of text.
-
-    Args:
-        plan: The plan.
-
-    Returns:
-        A headline, then one block per dataset: sign, name, what and why, and what changes.
-    """
+    """Render a plan as a headline and a block of lines for each dataset."""
     lines = [f"Plan of pipeline {plan.pipeline}: {_counts(plan)}"]
     for dataset in plan.datasets.values():
         lines += render_dataset(dataset)
@@ -250,7 +243,7 @@ def render_plan(plan: "Plan") -> str:
 
 
 def render_dataset(dataset: "DatasetPlan") -> list[str]:
-    """One dataset's block of lines."""
+    """Render the lines of one dataset."""
     sign = "x" if dataset.error is not None else _SIGNS[dataset.action]
     what = dataset.action.replace("_", " ")
     lines = [f"{sign} {dataset.identifier} ({dataset.kind}): {what} - {dataset.reason}"]

@@ -1,4 +1,4 @@
-"""Makes a plan: analyses every selected query and compares it with what exists; writes nothing."""
+"""Make a plan: analyse every selected query and compare it with what exists; write nothing."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from delta_pipelines.model.results import Action
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.plan import DatasetPlan, Plan, PlannedPipeline
-from delta_pipelines.planning.planning_threads import in_turn, planning_threads
+from delta_pipelines.planning.planning_threads import planning_threads, run_in_order
 from delta_pipelines.planning.query.column_lineage import ColumnLineage, column_lineage
 from delta_pipelines.planning.query.declared_inputs import advice
 from delta_pipelines.planning.query.expressions import (
@@ -86,9 +86,9 @@ def make_plan(
         pipeline: The declarations.
         spark: A session with Delta's extension and catalog.
         selection: What the user asked for.
-        force: True when the run will refresh also what did not change.
-        lineage: True to tell the column lineage too, a few milliseconds for each dataset.
-        max_concurrency: Datasets planned at once.
+        force: True to refresh also what did not change.
+        lineage: True to compute the column lineage too, a few milliseconds for each dataset.
+        max_concurrency: Datasets planned at the same time.
 
     Raises:
         SessionError: The session is not set up for Delta, or for names without a catalog.
@@ -110,11 +110,11 @@ def make_plan(
         force=force,
         redaction=redaction,
     )
-    planner = _Planner(empty, spark, Tables(spark), tells_lineage=lineage)
+    planner = _Planner(empty, spark, Tables(spark), with_lineage=lineage)
     return planner.plan((*graph.tables, *graph.sources), max_concurrency)
 
 
-def plan_anew(
+def plan_again(
     plan: Plan,
     spark: "SparkSession",
     identifier: Identifier,
@@ -124,11 +124,11 @@ def plan_anew(
 ) -> DatasetPlan:
     """Plan one dataset again, when another run may have changed its table since.
 
-    Only that table is loaded again, and those that it reads and `read` does not tell. Where the
-    others are is known: no run moves a table, and that is all that is asked of them.
+    Load only that table, and its inputs that are not in `read`. The locations of all other tables
+    are known from the plan, because no run moves a table.
 
     Args:
-        plan: What the run carries out.
+        plan: The run's plan.
         spark: The session.
         identifier: The dataset.
         read: Tables at the versions that the run reads.
@@ -147,20 +147,13 @@ def plan_anew(
 
 
 class _Planner:
-    """Fills in a plan.
-
-    Args:
-        plan: Everything but its datasets and pins.
-        spark: The session.
-        tables: What exists.
-        tells_lineage: True to tell the column lineage too.
-    """
+    """Fill in a plan that has everything but its datasets and pins."""
 
     def __init__(
-        self, plan: Plan, spark: "SparkSession", tables: Tables, *, tells_lineage: bool = False
+        self, plan: Plan, spark: "SparkSession", tables: Tables, *, with_lineage: bool = False
     ) -> None:
         self._plan = plan
-        self._tells_lineage = tells_lineage
+        self._with_lineage = with_lineage
         self._graph = graph = plan.graph
         self._spark = spark
         self._chosen = plan.chosen
@@ -169,27 +162,27 @@ class _Planner:
         self._analysis = FlowAnalysis(graph, spark, tables)
 
     def plan(self, concerned: "Sequence[Dataset]", max_concurrency: int = 1) -> Plan:
-        """Plan the datasets that the plan has chosen.
+        """Plan the chosen datasets.
 
         Args:
-            concerned: Tables and sources to load first, so that reads behind the back are noticed.
-            max_concurrency: Datasets loaded or planned at once.
+            concerned: Tables and sources to load first, so that undeclared reads are noticed.
+            max_concurrency: Datasets loaded or planned at the same time.
         """
         number = min(max_concurrency, max(len(concerned), len(self._chosen.selected)))
         with active(self._spark), planning_threads(self._spark, number) as threads:
             chosen = {dataset.identifier: dataset for dataset in self._chosen.selected}
-            flows = (flow for one in chosen for flow in self._graph.flows_of(one))
+            flows = (flow for target in chosen for flow in self._graph.flows_of(target))
             self._analysis.begin(flows, threads)
             self._tables.load([dataset.identifier for dataset in concerned], threads)
-            self._chosen = sparing(self._chosen, self._protected_in_place())
+            self._chosen = sparing(self._chosen, self._protected_tables())
             self._streams = StreamPlans(self._plan, self._tables, self._chosen)
             planned: dict[Identifier, DatasetPlan] = {}
 
             def work(identifier: Identifier) -> None:
                 planned[identifier] = self._dataset(chosen[identifier])
 
-            inputs = {one: self._graph.inputs_among(one, chosen) for one in chosen}
-            in_turn(threads, work, inputs)
+            inputs = {dataset: self._graph.inputs_among(dataset, chosen) for dataset in chosen}
+            run_in_order(threads, work, inputs)
         return replace(
             self._plan,
             datasets=NamedMapping([planned[identifier] for identifier in chosen]),
@@ -197,8 +190,8 @@ class _Planner:
             chosen=self._chosen,
         )
 
-    def _protected_in_place(self) -> list[Table]:
-        """Tables to refresh fully whose own properties do not allow it."""
+    def _protected_tables(self) -> list[Table]:
+        """Tables of a full refresh that their own properties do not allow."""
         found = []
         for table in self._graph.tables:
             if table.identifier in self._chosen.full:
@@ -217,7 +210,7 @@ class _Planner:
                 if isinstance(dataset, Table):
                     return self._table(dataset)
                 return self._view(dataset)
-        except Exception as cause:  # noqa: BLE001 - whatever happened concerns this dataset alone
+        except Exception as cause:  # noqa: BLE001 - an error concerns only this dataset
             error = as_pipeline_error(cause, dataset.name, dataset.declaration.location)
             error = self._plan.redaction.error(error)
             self._failed[dataset.identifier] = dataset.name
@@ -235,16 +228,16 @@ class _Planner:
         is_full = table.identifier in self._chosen.full
         gone = self._tables.gone(table.identifier)
         if gone is not None and table.keeps_rows and not is_full:
-            raise gone_table(table.identifier, gone, "run again: it is made anew")
+            raise gone_table(table.identifier, gone, "run again, which creates it")
         flows = self._graph.flows_of(table.identifier)
         analysed = [self._analysis.of(flow) for flow in flows]
-        frames = [one.frame for one in analysed]
-        inputs = tuple(dict.fromkeys(i for one in analysed for i in one.inputs))
-        for flow, one in zip(flows, analysed, strict=True):
+        frames = [query.frame for query in analysed]
+        inputs = tuple(dict.fromkeys(i for query in analysed for i in query.inputs))
+        for flow, query in zip(flows, analysed, strict=True):
             some = table.declaration.upsert is not None or flow.declaration.expectations
-            with active(one.session) if some else nullcontext():
-                check_upsert_expressions(table, one.frame)
-                check_expectations(flow, one.frame, table.name)
+            with active(query.session) if some else nullcontext():
+                check_upsert_expressions(table, query.frame)
+                check_expectations(flow, query.frame, table.name)
         given = {flow.name: frame.schema for flow, frame in zip(flows, frames, strict=True)}
         definition = flow_definition(
             table, base, given, is_full_refresh=is_full, pipeline=self._plan.pipeline
@@ -302,7 +295,7 @@ class _Planner:
     def _verdict(
         self, table: Table, planned: DatasetPlan, analysed: "Sequence[AnalysedFlow]"
     ) -> Verdict | None:
-        """Say whether a refresh would change anything; None when only the run can tell."""
+        """Decide whether a refresh would change anything; None when only the run can decide."""
         base, blocked = planned.base, table.identifier in self._chosen.blocked
         if base is None or not base.registered or planned.action != "refresh" or blocked:
             return None
@@ -311,14 +304,14 @@ class _Planner:
             return self._judge(flow, base, analysed[0], planned.changes)
         if planned.changes or self._plan.force:
             return None
-        frames = [one.frame for one in analysed]
+        frames = [query.frame for query in analysed]
         at_their_end = self._streams.have_nothing_new(table, frames, planned.folders)
         return Verdict(True, NOTHING_NEW) if at_their_end else None
 
     def _judge(
         self, flow: Flow, base: TableState, analysed: AnalysedFlow, changes: tuple[str, ...]
     ) -> Verdict | None:
-        """Say whether the rows would change; None when an input's next version decides that."""
+        """Decide whether the rows would change; None when an input's next version decides that."""
         graph, kind = self._graph, flow.declaration.kind
         behind = tables_behind(graph, flow.target)
         if kind not in DECIDED or any(self._tables.is_written(i) for i in behind):
@@ -366,14 +359,14 @@ class _Planner:
         )
 
     def _bound(self, flow: Flow) -> set[str]:
-        """Names that Spark itself resolved to inputs, of a view's flow and the views behind it."""
+        """Names that Spark itself resolved to inputs, in a view's flow and the views behind it."""
         behind = views_between(self._graph, flow.target)
         flows = (flow, *(self._graph.flow(view.identifier) for view in behind))
-        return {name.lower() for one in flows if one.by_name for name in one.inputs}
+        return {name.lower() for flow in flows if flow.by_name for name in flow.inputs}
 
     def _lineage(self, *flows: AnalysedFlow) -> ColumnLineage | None:
-        queries = [(one.frame, one.markers) for one in flows]
-        return column_lineage(self._graph, queries) if self._tells_lineage else None
+        queries = [(flow.frame, flow.markers) for flow in flows]
+        return column_lineage(self._graph, queries) if self._with_lineage else None
 
 
 def _adopted(base: TableState | None) -> tuple[str, ...]:

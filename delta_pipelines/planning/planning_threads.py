@@ -1,6 +1,6 @@
-"""Planning in several threads: most of its time is spent waiting, for the JVM, catalog and storage.
+"""Plan in several threads: most of the time is spent waiting for the JVM, catalog and storage.
 
-Each thread has a connection to the JVM of its own, and there the session that plans is active.
+Each thread has its own connection to the JVM, in which the planning session is active.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,17 +21,15 @@ if TYPE_CHECKING:
 
 @contextmanager
 def planning_threads(spark: "SparkSession", number: int) -> "Iterator[Executor | None]":
-    """Threads to plan in.
-
-    An interrupt does not wait for what they are at.
+    """Open the threads to plan in; an interrupt does not wait for their work.
 
     Args:
         spark: The session that plans.
         number: How many.
 
     Returns:
-        None where all is to be done in the caller's thread: with one thread, and in sessions that
-        threads share, temporary views and all.
+        None to plan in the caller's thread: for one thread, and for a session that threads would
+        share with its temporary views.
     """
     if number <= 1 or not threads_are_apart(spark):
         yield None
@@ -43,20 +41,20 @@ def planning_threads(spark: "SparkSession", number: int) -> "Iterator[Executor |
         pool.shutdown()
 
 
-def begun(
+def submit_each(
     threads: Executor | None,
     work: Callable[[Identifier], None],
     identifiers: Iterable[Identifier],
 ) -> list[Future[None]]:
-    """Begin some work for each of some datasets; without threads it is done here and now.
+    """Submit work for each dataset; without threads, do it at once.
 
     Args:
         threads: From `planning_threads`.
-        work: What is to be done.
+        work: Called with each dataset.
         identifiers: The datasets.
 
     Example:
-        >>> begun(None, print, [Identifier(None, "s", "a")])
+        >>> submit_each(None, print, [Identifier(None, "s", "a")])
         s.a
         []
     """
@@ -67,21 +65,21 @@ def begun(
     return []
 
 
-def in_turn(
+def run_in_order(
     threads: Executor | None,
     work: Callable[[Identifier], None],
     inputs: Mapping[Identifier, Iterable[Identifier]],
 ) -> None:
-    """Do some work for each dataset, after it was done for those that the dataset reads.
+    """Do work for each dataset, after the same work for its inputs.
 
     Args:
         threads: From `planning_threads`.
-        work: What is to be done; what it raises ends everything.
-        inputs: Dataset -> those of the others that it reads, every dataset after what it reads.
+        work: Called with each dataset; an exception ends the whole call.
+        inputs: Dataset -> its inputs among these datasets, each dataset after its inputs.
 
     Example:
         >>> a, b = (Identifier(None, "s", name) for name in "ab")
-        >>> in_turn(None, print, {a: (), b: (a,)})
+        >>> run_in_order(None, print, {a: (), b: (a,)})
         s.a
         s.b
     """
@@ -90,7 +88,8 @@ def in_turn(
             work(identifier)
         return
     waiting = Waiting(inputs)
-    # `concurrent.futures.wait` looks at all that run each time: a million looks for a thousand.
+    # `concurrent.futures.wait` checks all running futures each time: a million checks for a
+    # thousand datasets.
     ended: SimpleQueue[Future[None]] = SimpleQueue()
     running: dict[Future[None], Identifier] = {}
     while True:

@@ -1,4 +1,4 @@
-"""Which tables a run refreshes, and which of them fully."""
+"""Decide which tables a run refreshes, and which of them fully."""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -63,11 +63,7 @@ def construct_full_refresh_set(
 
 
 def log_spared(tables: Sequence[Table]) -> None:
-    """Say in one INFO line which tables are not refreshed fully though that was asked for.
-
-    Args:
-        tables: None at all says nothing.
-    """
+    """Log in one INFO line the tables that are refreshed instead of refreshed fully, if any."""
     if tables:
         log.info(
             "Skipping full refresh on some tables because %s was set to false. Tables: [%s]",

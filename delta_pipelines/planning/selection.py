@@ -1,4 +1,4 @@
-"""What the user asked to refresh, before it is held against a graph."""
+"""Resolve the datasets that a user selected against a graph."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set, log_spared
 
 Selectable = str | Identifier | Table | View | Flow
-"""What stands for a dataset: its declared or qualified name, or itself as a graph gives it."""
+"""How to select a dataset: by its declared or qualified name, or by its object in the graph."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Selection:
         full_refresh_all: bool,
         reset_checkpoints: Sequence[Selectable] = (),
     ) -> "Selection":
-        """Check the Python types of what the user gave.
+        """Check the Python types of a user's selection.
 
         Raises:
-            DeclarationError: Something else than a list of names.
+            DeclarationError: An argument is not a list of names.
         """
         return cls(
             refresh=None if refresh is None else names_of(refresh, "refresh"),
@@ -51,14 +51,14 @@ class Selection:
 
 
 def names_of(chosen: Sequence[Selectable], what: str) -> tuple[str, ...]:
-    """The names of datasets that a user chose, in the order given.
+    """The names of the selected datasets, in the given order.
 
     Args:
-        chosen: Names, or what a graph gives: identifiers, tables, views, flows.
+        chosen: Names, or objects of a graph: identifiers, tables, views, flows.
         what: The argument's name, for the error.
 
     Raises:
-        DeclarationError: Something else than a list of them.
+        DeclarationError: `chosen` is not a list of these.
 
     Example:
         >>> names_of(["flights", Identifier(None, "aviation", "planes")], "refresh")
@@ -66,9 +66,9 @@ def names_of(chosen: Sequence[Selectable], what: str) -> tuple[str, ...]:
     """
     given: object = chosen
     if isinstance(given, Selectable):
-        raise DeclarationError(f"{what} is a list of names; write [{_name(given, what)!r}].")
+        raise DeclarationError(f"{what} must be a list of names; write [{_name(given, what)!r}].")
     if not isinstance(given, Iterable):
-        raise DeclarationError(f"{what} is a list of names{_instead_of(given)}.")
+        raise DeclarationError(f"{what} must be a list of names{_instead_of(given)}.")
     return tuple(_name(item, what) for item in given)
 
 
@@ -79,24 +79,24 @@ def _name(item: object, what: str) -> str:
         return str(item)
     if isinstance(item, Table | View | Flow):
         return item.name
-    raise DeclarationError(f"{what} is a list of names; it holds no name{_instead_of(item)}.")
+    raise DeclarationError(f"{what} must hold only names{_instead_of(item)}.")
 
 
 def _instead_of(value: object) -> str:
     name = getattr(value, "__name__", None)
     if callable(value) and isinstance(name, str):
-        return f" but the function {name}; write its dataset's name, such as [{name!r}]"
-    return f" but {type(value).__name__} {value!r}"
+        return f", not the function {name}; write its dataset's name, such as [{name!r}]"
+    return f", not {type(value).__name__} {value!r}"
 
 
 @dataclass(frozen=True)
 class RefreshSet:
-    """A selection held against a graph.
+    """A selection, resolved against a graph.
 
     Args:
-        selected: Tables and persisted views to work on, every one after what it reads.
+        selected: Tables and persisted views to work on, each after its inputs.
         full: Tables that are refreshed fully.
-        blocked: Tables asked to be refreshed fully whose properties do not allow it.
+        blocked: Tables of a requested full refresh that their properties do not allow.
         reset: Names, in lower case, of flows that read their streams from the beginning.
     """
 
@@ -141,11 +141,11 @@ def refresh_set(graph: Graph, selection: Selection) -> RefreshSet:
 
 
 def sparing(chosen: RefreshSet, tables: Sequence[Table]) -> RefreshSet:
-    """The same set with more tables that are refreshed and not refreshed fully.
+    """Replace the full refresh of tables by a refresh.
 
     Args:
         chosen: What the run refreshes.
-        tables: Tables that may not be refreshed fully, as it turned out.
+        tables: Tables whose own properties do not allow a full refresh.
     """
     log_spared(tables)
     spared = frozenset(table.identifier for table in tables)

@@ -1,4 +1,4 @@
-"""Where a pipeline keeps what is in no table."""
+"""The folder of a pipeline's state outside of tables."""
 
 from typing import TYPE_CHECKING
 
@@ -6,15 +6,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STATE_FOLDER = "_delta_pipelines"
-"""Inside the warehouse; Spark takes no folder that starts with `_` for data."""
+"""Inside the warehouse; Spark ignores folders that start with `_`."""
 
 
 def default_storage(spark: "SparkSession", pipeline: str) -> str:
-    """The storage root of a pipeline that names none: a folder in the session's warehouse.
-
-    Args:
-        spark: The session.
-        pipeline: The pipeline's name.
-    """
+    """The default storage root of a pipeline: a folder in the session's warehouse."""
     warehouse = str(spark.conf.get("spark.sql.warehouse.dir"))
     return f"{warehouse.rstrip('/')}/{STATE_FOLDER}/{pipeline}"

@@ -1,4 +1,4 @@
-"""What a run does to a table, and why, in the words of the plan. Pure."""
+"""Decide what a run does to a table, and describe it for the plan. Pure."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,8 @@ class TableDecision:
     """What a refresh does to a table besides putting rows in.
 
     Args:
-        create: The table does not exist and is made.
-        wipe: Every row that it has goes.
+        create: The table does not exist and is created.
+        wipe: All existing rows are removed.
         alter: Schema, properties, comment or layout change.
     """
 
@@ -30,13 +30,13 @@ def decide(
     """Decide on create, wipe and alter.
 
     A table is wiped when it is refreshed fully or keeps no rows between refreshes (seed:
-    `TRUNCATE TABLE` if `isFullRefresh` or the table is not streaming; an upsert target counts as
-    one that keeps its rows).
+    `TRUNCATE TABLE` if `isFullRefresh` or the table is not streaming; an upsert target keeps its
+    rows).
 
     Args:
         table: The table as declared.
         base: The table as it is, None when it does not exist.
-        definition: What it is to be.
+        definition: The wanted definition.
         is_full_refresh: True when a full refresh was asked for and is allowed.
     """
     if base is None:
@@ -63,7 +63,7 @@ def planned_action(
         base: The table as it is, None when it does not exist.
         is_full_refresh: True when its rows are wiped first.
         is_blocked: True when a full refresh was asked for that its properties do not allow.
-        gone: Where the catalog has it, when it does not exist there.
+        gone: The table's location in the catalog, when its files are missing there.
 
     Returns:
         The action, and a sentence without its full stop.
@@ -75,12 +75,12 @@ def planned_action(
     if is_full_refresh:
         return "full_refresh", "a full refresh was asked for"
     if is_blocked:
-        what = "computed anew as always"
+        what = "recomputed as always"
         if table.keeps_rows:
             what = "appended as always" if table.is_streaming_table else "merged as always"
         return "refresh", f"{not_allowed(table, base.properties)}: {what}"
     if table.is_streaming_table:
-        return "refresh", "what is new in its streams is appended"
+        return "refresh", "new rows of its streams are appended"
     if table.kind == "upsert":
         return "refresh", "the query's rows are merged by key"
-    return "refresh", "all rows are computed anew and replaced in one commit"
+    return "refresh", "all rows are recomputed and replaced in one commit"

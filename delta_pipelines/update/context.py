@@ -15,7 +15,7 @@ from delta_pipelines.model.run_steps import Step, reached
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.plan import DatasetPlan, Plan
-from delta_pipelines.planning.planner import plan_anew
+from delta_pipelines.planning.planner import plan_again
 from delta_pipelines.planning.query.expressions import with_expressions
 from delta_pipelines.planning.query.input_binding import Binder, flow_session
 from delta_pipelines.planning.refresh_set import log_spared
@@ -107,7 +107,7 @@ class UpdateContext:
         streams = {i for flow in flows for i in stream_inputs(graph, flow)}
         behind = tables_behind(graph, identifier) - streams - {identifier}
         read = {i: state for i in behind if (state := self.versions.version(i)) is not None}
-        anew = plan_anew(self.plan, spark, identifier, read=read, is_full_refresh=is_full_refresh)
+        anew = plan_again(self.plan, spark, identifier, read=read, is_full_refresh=is_full_refresh)
         self._anew[identifier] = anew
         self._refreshed.pop(identifier, None)  # was said of the plan before
         return self.planned(identifier)

@@ -249,7 +249,7 @@ class Walker:
         """What a new process does not know any more."""
         self.spark = self.spark.newSession()
         self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-        dependency_trace._found_in_place.clear()
+        dependency_trace._merged_without_commit.clear()
 
     def _run(self, asked: Run) -> None:
         stops = {

@@ -30,38 +30,37 @@ class ColumnOrigin:
 
 
 ColumnLineage: TypeAlias = Mapping[str, tuple[ColumnOrigin, ...]]
-"""Column -> what it is computed from; nothing for constants and tables read without declaration."""
+"""Column -> its origins; empty for constants and for tables that are read without declaration."""
 
 
 def column_lineage(
     graph: Graph, queries: "Sequence[tuple[DataFrame, Mapping[str, Identifier]]]"
 ) -> ColumnLineage | None:
-    """Tell a dataset's column lineage, through temporary views; runs nothing.
+    """Compute a dataset's column lineage, through temporary views; run nothing.
 
     Args:
         graph: The pipeline's graph.
-        queries: The analysed query of each of its flows, and which input each alias in it stands
-            for.
+        queries: The analysed query of each of its flows, and the input of each alias in it.
 
     Returns:
-        None when it is not known of one of them. Where flows spell a column in different letters,
-        the first spelling stands for all.
+        None when the lineage of one query is unknown. Where flows spell a column in different
+        letter case, the first spelling is used.
     """
     spelled: dict[str, str] = {}
     merged: dict[str, tuple[ColumnOrigin, ...]] = {}
     for frame, markers in queries:
-        # Datasets that no other session knows are looked through.
+        # Temporary views are known to no other session; the lineage goes through them.
         shown = {m: i for m, i in markers.items() if graph[i].kind != "temporary_view"}
         try:
-            told = column_origins(frame, shown)
+            origins_by_column = column_origins(frame, shown)
         except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
-            # A plan that can be made must not fail because lineage is out of reach.
-            log.warning("cannot tell the origins of columns")
+            # Missing lineage must not make a plan fail.
+            log.warning("The column lineage of a query cannot be computed; it is left out.")
             log_trace(log, frame.sparkSession, error)
-            told = None
-        if told is None:
+            origins_by_column = None
+        if origins_by_column is None:
             return None
-        for column, origins in told.items():
+        for column, origins in origins_by_column.items():
             named = {ColumnOrigin(shown[marker], origin) for marker, origin in origins}
             name = spelled.setdefault(column.lower(), column)
             merged[name] = tuple(sorted({*merged.get(name, ()), *named}, key=str))

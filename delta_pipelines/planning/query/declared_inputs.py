@@ -1,4 +1,4 @@
-"""Declared inputs are what the query reads: the analysed plan is held against the declaration."""
+"""Check that a query reads its declared inputs: compare its analysed plan with the declaration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,8 +19,8 @@ class InputVersion:
     Args:
         name: As the query names it.
         table: Qualified name, path, or a description for what has no name.
-        kind: `run` (written by this run), `pinned` (a Delta table at `version`), `stream` (what
-            is new in a table), `view`, `outside` (read without being declared) or `files`.
+        kind: `run` (written by this run), `pinned` (a Delta table at `version`), `stream` (the
+            new rows of a table), `view`, `outside` (read without being declared) or `files`.
         version: Delta version, None when there is none or this run makes it.
         table_id: Delta table id, None when there is none or this run makes it.
     """
@@ -39,13 +39,13 @@ def check_inputs_read(
     locations: Mapping[str, Identifier],
     names: Mapping[str, Identifier],
 ) -> None:
-    """Refuse a query that reads a dataset of the pipeline undeclared, or not at all.
+    """Refuse a query that reads an undeclared dataset of the pipeline, or not a declared input.
 
     Args:
         flow: The flow.
         relations: What its analysed plan reads.
-        markers: Which input each alias in the plan stands for.
-        locations: Where the pipeline's existing tables are stored.
+        markers: Alias in the plan -> the input that it stands for.
+        locations: Location -> the pipeline's existing table.
         names: The pipeline's tables, persisted views and sources by qualified name.
 
     Raises:
@@ -74,14 +74,14 @@ def check_inputs_read(
 
 @contextmanager
 def refusing_unwritten_datasets(graph: Graph, flow: Flow) -> Iterator[None]:
-    """Tell a dataset that is read undeclared before its first refresh from a table that nobody has.
+    """Report a missing table as an undeclared input when the pipeline has a dataset of that name.
 
     Args:
         graph: The pipeline's graph.
-        flow: The flow whose query the block analyses.
+        flow: The flow that the block analyses.
 
     Raises:
-        UndeclaredInputError: Spark finds no table of that name, and the pipeline has one.
+        UndeclaredInputError: Spark finds no table of that name, and the pipeline declares one.
     """
     try:
         yield
@@ -105,9 +105,9 @@ def _dataset_not_found(graph: Graph, error: AnalysisException) -> Identifier | N
 def _undeclared(dataset: Identifier, flow: Flow) -> str:
     if dataset == flow.target:
         return (
-            f"the query reads {dataset}, which it makes itself. An upsert merges its rows with "
-            f"the table's by their keys, without reading them; for what became of a table, read "
-            f"another dataset, or a copy declared as a source()."
+            f"the query reads {dataset}, its own target. An upsert merges its rows with the "
+            f"table's by their keys, without reading them; to use earlier results, read another "
+            f"dataset, or a copy declared as a source()."
         )
     if flow.by_name:
         return (
@@ -128,7 +128,7 @@ def _refusal(flow: Flow, texts: Sequence[str]) -> UndeclaredInputError:
 
 
 def outside_inputs(relations: Sequence[Relation]) -> tuple[InputVersion, ...]:
-    """What a query reads without it being declared: tables of others, and files."""
+    """What a query reads undeclared: tables outside of the pipeline, and files."""
     found: dict[str, InputVersion] = {}
     for relation in relations:
         where = relation.name or relation.location
@@ -140,7 +140,7 @@ def outside_inputs(relations: Sequence[Relation]) -> tuple[InputVersion, ...]:
 
 
 def advice(outside: Sequence[InputVersion]) -> tuple[str, ...]:
-    """Notes on tables that are read without being declared."""
+    """Notes on undeclared tables that a query reads."""
     return tuple(
         f"{i.table} is read without being declared; source({i.table!r}) would pin its version for "
         f"the whole run and show it in the graph"
@@ -150,5 +150,5 @@ def advice(outside: Sequence[InputVersion]) -> tuple[str, ...]:
 
 
 def _plain(name: str | None) -> str:
-    """A table's name as identifiers are written, without the session catalog's own name."""
+    """A table's name as identifiers are written, without the session catalog's name."""
     return (name or "").lower().replace("`", "").removeprefix(f"{SESSION_CATALOG}.")

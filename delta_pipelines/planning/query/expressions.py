@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def qualified(expression: str, alias: str) -> str:
-    r"""An expression whose columns all belong to one side of a merge.
+    r"""Qualify every column of an expression with the alias of one side of a merge.
 
-    The alias is put into the text itself. What sqlglot would write is not always the same
-    expression: it makes a cast of `to_char`.
+    Put the alias into the text itself: the SQL that sqlglot generates is not always the same
+    expression (it turns `to_char` into a cast).
 
     Args:
         expression: SQL over unqualified columns.
@@ -44,19 +44,19 @@ def qualified(expression: str, alias: str) -> str:
         '(coalesce(`t`.changed_at, `t`.made_at)\n)'
     """
     first = [column.parts[0] for column in parsed_expression(expression).find_all(exp.Column)]
-    places = {int(part.meta["start"]) - len(PREFIX) for part in first}
+    positions = {int(part.meta["start"]) - len(PREFIX) for part in first}
     side = f"{quoted(alias)}."
     text = expression
-    for place in sorted(places, reverse=True):
-        text = f"{text[:place]}{side}{text[place:]}"
+    for position in sorted(positions, reverse=True):
+        text = f"{text[:position]}{side}{text[position:]}"
     return f"({text}\n)"
 
 
 def not_older(source: str, target: str) -> str:
-    """The condition that a source row may update its target row.
+    """The condition under which a source row may update its target row.
 
-    A row without a sequence never replaces one that has one; equal sequences do replace, so that
-    a corrected batch can be loaded again (the rule of AUTO CDC, SCD type 1).
+    A row without a sequence never replaces a row with one. A row with an equal sequence does, so
+    that a corrected batch can be loaded again (the rule of AUTO CDC, SCD type 1).
 
     Args:
         source: The source row's sequence, as SQL.
@@ -66,10 +66,10 @@ def not_older(source: str, target: str) -> str:
 
 
 def newer(source: str, target: str) -> str:
-    """The condition that a source row may delete its target row.
+    """The condition under which a source row may delete its target row.
 
-    Of a deletion and a row with the same sequence the row wins, whichever comes first (the rule of
-    AUTO CDC, SCD type 1).
+    When a deletion and a row have the same sequence, the row wins, whichever comes first (the rule
+    of AUTO CDC, SCD type 1).
 
     Args:
         source: The source row's sequence, as SQL.
@@ -83,10 +83,10 @@ _CONSTRAINT = "delta.constraints."
 
 
 def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
-    """Refuse `sequence_by` and `deletes_when` that do not analyse; runs nothing.
+    """Refuse `sequence_by` and `deletes_when` that Spark cannot analyse; run nothing.
 
     Args:
-        table: An upsert; nothing is to be checked of another table.
+        table: An upsert; other tables pass.
         frame: Its analysed query.
 
     Raises:
@@ -110,19 +110,19 @@ def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
         given = _type_of(text, frame, what, table.name)
         if not are_alike(frame.alias(_SIDE), text, of_target):
             raise DatasetError(
-                f"{what} {text!r}: which of its names are columns cannot be told; compute it as a "
-                f"column of the query, and name that.",
+                f"{what} {text!r}: it is not clear which of its names are columns; compute it as "
+                f"a column of the query, and use that column.",
                 dataset=table.name,
             )
         if what == "deletes_when":
             _check_condition(given, text, what, table.name)
         else:
-            # A refresh compares it with the table's own.
+            # A refresh compares it with the table's value.
             _type_of(f"({text}\n) >= ({text}\n)", frame, what, table.name)
         if not is_deterministic(frame.select(F.expr(text))):
             raise DatasetError(
-                f"{what} {text!r} is otherwise whenever it is computed, so two runs would not "
-                f"agree; compute it in the query.",
+                f"{what} {text!r} gives another value each time it is computed, so two runs would "
+                f"not agree; compute it in the query.",
                 dataset=table.name,
             )
 
@@ -130,11 +130,11 @@ def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
 def check_constraints(
     definition: TableDefinition, base: "TableState | None", session: "SparkSession", dataset: str
 ) -> None:
-    """Refuse new CHECK constraints (`delta.constraints.*`) that no row could be checked by.
+    """Refuse new CHECK constraints (`delta.constraints.*`) that Spark cannot analyse.
 
     Args:
-        definition: What the table is to be.
-        base: The table as it is; what it has already is not judged again.
+        definition: The wanted definition of the table.
+        base: The table as it is; constraints that it already has are not checked again.
         session: To analyse in.
         dataset: Declared name, for messages.
 
@@ -153,12 +153,12 @@ def check_constraints(
 
 
 def check_expectations(flow: Flow, frame: "DataFrame", dataset: str) -> None:
-    """Refuse conditions of expectations that do not analyse or are no booleans; runs nothing.
+    """Refuse conditions of expectations that Spark cannot analyse or that are not boolean.
 
     Args:
-        flow: A flow.
+        flow: The flow.
         frame: Its analysed query.
-        dataset: The name of what it fills.
+        dataset: Declared name of its target.
 
     Raises:
         DatasetError: Names the expectation, its condition and what is wrong with it.
@@ -170,12 +170,12 @@ def check_expectations(flow: Flow, frame: "DataFrame", dataset: str) -> None:
 
 
 def check_spelling(flow: Flow, frame: "DataFrame", schema: "StructType") -> None:
-    """Refuse a query that spells a table's columns otherwise while letter case counts.
+    """Refuse a query that spells the table's columns differently while letter case counts.
 
     Args:
-        flow: A flow.
+        flow: The flow.
         frame: Its analysed query.
-        schema: Columns that its table is to have.
+        schema: Columns that its table will have.
 
     Raises:
         SchemaChangeError: `spark.sql.caseSensitive` is on, and names differ from the table's.
@@ -183,22 +183,18 @@ def check_spelling(flow: Flow, frame: "DataFrame", schema: "StructType") -> None
     otherwise = spelled_otherwise(schema, frame.schema)
     if otherwise and _is_case_sensitive(frame):
         raise SchemaChangeError(
-            f"flow {flow.name!r} spells column {', '.join(otherwise)} in other letters than the "
-            f"table, and spark.sql.caseSensitive is on, so that it is another column; a Delta "
+            f"flow {flow.name!r} spells column {', '.join(otherwise)} in another letter case than "
+            f"the table. With spark.sql.caseSensitive on that is another column, and a Delta "
             f"table cannot have both. Spell it as the table does, or turn that setting off.",
             dataset=flow.name,
         )
 
 
 def with_expressions(flow: Flow, frame: "DataFrame") -> "DataFrame":
-    """A query together with the expressions of its declaration that decide about its rows.
+    """Add the declaration's expressions that decide about rows as columns of the query.
 
-    They may depend on the clock or on a function's code just as the query does, so that what the
-    dataset's rows depend on is traced from both.
-
-    Args:
-        flow: A flow.
-        frame: Its analysed query.
+    Such an expression may depend on the clock or on a function's code, just as the query does; so
+    the dataset's dependencies are traced from both.
     """
     from pyspark.sql import functions as F
 
@@ -213,7 +209,7 @@ def with_expressions(flow: Flow, frame: "DataFrame") -> "DataFrame":
         deciding += [judged(expectation, upsert, deleted) for expectation in expectations]
     if not deciding:
         return frame
-    return frame.withColumns({f"__dp_decides_{n}": each for n, each in enumerate(deciding)})
+    return frame.withColumns({f"__dp_decides_{n}": column for n, column in enumerate(deciding)})
 
 
 def _is_case_sensitive(frame: "DataFrame") -> bool:
@@ -224,13 +220,13 @@ def _type_of(text: str, frame: "DataFrame", what: str, dataset: str) -> "DataTyp
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
-    # A generator cannot stand within another expression, and an aggregate not beside columns.
+    # Spark refuses a generator inside another expression, and an aggregate beside columns.
     within = F.coalesce(F.expr(text), F.lit(None))
     try:
         return frame.select("*", within).schema.fields[-1].dataType
     except PySparkException as error:
-        told = explain(error, dataset).message
-        raise DatasetError(f"{what} {text!r}: {told}", dataset=dataset) from error
+        reason = explain(error, dataset).message
+        raise DatasetError(f"{what} {text!r}: {reason}", dataset=dataset) from error
 
 
 def _check_condition(given: "DataType", text: str, what: str, dataset: str) -> None:
@@ -238,6 +234,6 @@ def _check_condition(given: "DataType", text: str, what: str, dataset: str) -> N
 
     if not isinstance(given, BooleanType):
         raise DatasetError(
-            f"{what} {text!r} is {given.simpleString()}, and a condition is a boolean.",
+            f"{what} {text!r} has the type {given.simpleString()}; a condition must be boolean.",
             dataset=dataset,
         )

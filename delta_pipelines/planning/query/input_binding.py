@@ -1,7 +1,7 @@
-"""Putting input DataFrames into queries: by parameter, or by name in a SQL text.
+"""Bind input DataFrames to queries: by parameter, or by name in a SQL text.
 
-Every input is wrapped in an alias that the analysed plan keeps, so that it can be told afterwards
-which inputs a query really reads (`planning/query/declared_inputs.py`).
+Every input gets an alias that the analysed plan keeps. The aliases show afterwards which inputs a
+query really reads (`planning/query/declared_inputs.py`).
 """
 
 import inspect
@@ -25,18 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FrameOf = Callable[["SparkSession", Identifier], "DataFrame"]
-"""The rows of a table or source, in a given session."""
+"""Return the rows of a table or source, in a given session."""
 StreamOf = Callable[["SparkSession", Identifier, Stream | Changes], "DataFrame"]
-"""A table or source as a stream, in a given session."""
+"""Return a table or source as a stream, in a given session."""
 
 
 def flow_session(spark: "SparkSession", flow: Flow) -> "SparkSession":
-    """A session of a flow's own, with the settings that its declaration asks for.
-
-    Args:
-        spark: The session to copy.
-        flow: The flow.
-    """
+    """Copy a session for one flow, with the settings of its declaration."""
     session = query_session(spark)
     for key, value in flow.declaration.spark_conf.items():
         session.conf.set(key, value)
@@ -48,9 +43,9 @@ class Binder:
 
     Args:
         graph: The pipeline's graph.
-        session: A session of the binder's own; temporary views are put into it.
-        frame_of: Gives the rows of tables and sources.
-        stream_of: Gives tables and sources as streams.
+        session: Used by no other code; temporary views are created in it.
+        frame_of: Returns the rows of tables and sources.
+        stream_of: Returns tables and sources as streams.
     """
 
     def __init__(
@@ -61,20 +56,17 @@ class Binder:
         self._frame_of = frame_of
         self._stream_of = stream_of
         self.text = ""
-        """The SQL text of the last query, over the markers of its inputs; empty of a function."""
+        """SQL text of the last query, with markers for its inputs; empty for a function."""
         self._markers: dict[str, Identifier] = {}
         self._frames: dict[Identifier, DataFrame] = {}
 
     @property
     def markers(self) -> dict[str, Identifier]:
-        """Which input each alias stands for, by the alias without its prefix."""
+        """Alias without its prefix -> the input that it stands for."""
         return dict(self._markers)
 
     def query(self, flow: Flow) -> "DataFrame":
-        """Build a flow's DataFrame; analyses it, runs nothing.
-
-        Args:
-            flow: The flow.
+        """Build and analyse a flow's DataFrame; run nothing.
 
         Raises:
             DatasetError: The function did not return a DataFrame.
@@ -104,8 +96,8 @@ class Binder:
         except SPARK_FAILURES:
             raise
         except Exception as error:
-            told = Redaction().text(f"its function raised {type(error).__name__}: {error}")
-            raise DatasetError(told, dataset=flow.name) from error
+            message = Redaction().text(f"its function raised {type(error).__name__}: {error}")
+            raise DatasetError(message, dataset=flow.name) from error
         if not isinstance(frame, DataFrame):
             raise DatasetError(
                 f"its function returned {type(frame).__name__}, not a DataFrame{_instead(frame)}",
@@ -125,12 +117,12 @@ class Binder:
         return self._session.sql(self.text)
 
     def _sql_by_name(self, flow: Flow, sql: str) -> "DataFrame":
-        """Spark's own parser finds the inputs: each is a temporary view while it analyses.
+        """Let Spark's parser find the inputs: each is a temporary view during the analysis.
 
-        Any other name without a schema stands in the flow's schema, so that a dataset that
-        `inputs=` does not name is found, and refused.
+        Spark looks up any other name without a schema in the flow's schema, so that a dataset
+        which `inputs=` does not name is found, and refused.
         """
-        # All frames first: a SQL text behind one of them has names of its own.
+        # Build all frames first: the SQL text of an input may bind the same names differently.
         marked = {name: self._marked(flow, name, i) for name, i in flow.inputs.items()}
         self.text = with_tables(sql, {name: f"`{marker}`" for name, (marker, _) in marked.items()})
         try:
@@ -172,17 +164,17 @@ class Binder:
         return self._frames[identifier]
 
     def _view(self, flow: Flow) -> "DataFrame":
-        """A view's rows by the view's own settings, as Spark reads a published one."""
+        """A view's rows under the view's own settings, as Spark reads a published view."""
         if flow.declaration.spark_conf:
             for name, identifier in flow.inputs.items():
                 if name not in flow.streams:
-                    self._frame(identifier)  # views that it reads have settings of their own
+                    self._frame(identifier)  # a view among them has its own settings
         with settings(self._session, flow.declaration.spark_conf):
             return self.query(flow)
 
 
 def _instead(returned: object) -> str:
-    """The end of a sentence about what a function returned: what to return."""
+    """The end of an error about a function's result: what to return instead."""
     kind = type(returned)
     if returned is None:
         return ": end it with `return`."
@@ -194,7 +186,7 @@ def _instead(returned: object) -> str:
 
 
 def is_stream(flow: Flow, frame: "DataFrame") -> bool:
-    """True when a query that `Binder` gave reads streams; only some kinds may."""
+    """True when a query of `Binder` reads streams; only some kinds may."""
     return flow.declaration.kind in STREAMING_KINDS and frame.isStreaming
 
 
@@ -208,8 +200,8 @@ def _check_streaming(flow: Flow, frame: "DataFrame") -> None:
         )
     if not is_streaming and kind in ("streaming_table", "append_flow"):
         raise DatasetError(
-            "its query is no stream: use spark.readStream instead of spark.read, or read at least "
-            "one input as a stream (dp.Stream(...), also in the temporary views it reads); or make "
-            "it a materialized_view.",
+            "its query is not a stream: use spark.readStream instead of spark.read, or read at "
+            "least one input as a stream (dp.Stream(...), also in the temporary views it reads); "
+            "or make it a materialized_view.",
             dataset=flow.name,
         )

@@ -1,4 +1,4 @@
-"""Which rows of an upsert an expectation applies to: those that are kept, not deletions."""
+"""Select the rows of an upsert that an expectation applies to: kept rows, not deletions."""
 
 from functools import reduce
 from operator import or_
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 def judged(expectation: Expectation, upsert: UpsertKeys, deleted: "Column") -> "Column":
     """The condition for the rows that an expectation applies to, never NULL.
 
-    A deletion event has only its key, so expectations do not apply to it. One without its key
-    deletes nothing; those about the key alone (`id IS NOT NULL`) apply to it.
+    A deletion event has only its key, so expectations do not apply to it. An event without its key
+    deletes nothing; expectations about only the key (`id IS NOT NULL`) apply to it.
 
     Args:
         expectation: One of the upsert's.
         upsert: Its keys.
-        deleted: True for the rows that `deletes_when` marks, never NULL.
+        deleted: True for the rows where `deletes_when` is true, never NULL.
     """
     from pyspark.sql import functions as F
 
@@ -31,11 +31,7 @@ def judged(expectation: Expectation, upsert: UpsertKeys, deleted: "Column") -> "
 
 
 def reads_only(condition: str, columns: "tuple[str, ...]") -> bool:
-    """True when a condition reads some of these columns and no other.
-
-    Args:
-        condition: SQL about one row.
-        columns: Names of top-level columns, in any case.
+    """True when a condition reads some of these top-level columns and no other column.
 
     Example:
         >>> reads_only("id IS NOT NULL", ("ID", "day")), reads_only("id > n", ("id",))

@@ -1,4 +1,4 @@
-"""Analyses the queries of flows: what each yields, and which version of what it reads."""
+"""Analyse the queries of flows: their columns, their inputs and the versions of these."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor, Future
@@ -30,10 +30,10 @@ class AnalysedFlow:
 
     Attributes:
         session: The session of the flow, with its settings.
-        frame: What the query yields.
-        inputs: What it reads: declared inputs first, then files and tables from outside.
-        markers: The input that a marker in the query's plan stands for.
-        text: The query's SQL text over these markers; empty of a function.
+        frame: The query.
+        inputs: What it reads: declared inputs first, then files and undeclared tables.
+        markers: Marker in the query's plan -> the input that it stands for.
+        text: The query's SQL text with these markers; empty for a function.
     """
 
     session: "SparkSession"
@@ -57,8 +57,8 @@ class FlowAnalysis:
 
     Args:
         graph: The declarations.
-        spark: The session that the flows' sessions are made from.
-        tables: What exists, and what this run will have written.
+        spark: The session that is copied for each flow.
+        tables: The existing tables, and those that this run will write.
     """
 
     def __init__(self, graph: Graph, spark: "SparkSession", tables: Tables) -> None:
@@ -69,17 +69,17 @@ class FlowAnalysis:
             str(dataset.identifier.plain): dataset.identifier
             for dataset in (*graph.tables, *graph.persisted_views, *graph.sources)
         }
-        self._begun: dict[tuple[Identifier, str], Future[_Query]] = {}
+        self._submitted: dict[tuple[Identifier, str], Future[_Query]] = {}
 
     def begin(self, flows: Iterable[Flow], threads: Executor | None) -> None:
-        """Begin with queries that read no dataset: nothing has to be known for them of any table.
+        """Start to analyse the queries that read no dataset: they need no table.
 
         Args:
-            flows: Those that `of` will be asked for.
-            threads: From `planning_threads`; without threads nothing is begun.
+            flows: The flows that `of` will be called for.
+            threads: From `planning_threads`; None starts nothing.
         """
         if threads is not None:
-            self._begun = {
+            self._submitted = {
                 (flow.target, flow.key): threads.submit(self._query, flow)
                 for flow in flows
                 if not flow.inputs
@@ -91,8 +91,8 @@ class FlowAnalysis:
         Raises:
             UndeclaredInputError: It reads a dataset of the pipeline that it does not declare.
         """
-        begun = self._begun.pop((flow.target, flow.key), None)
-        query = self._query(flow) if begun is None else begun.result()
+        submitted = self._submitted.pop((flow.target, flow.key), None)
+        query = self._query(flow) if submitted is None else submitted.result()
         check_inputs_read(flow, query.read, query.markers, self._tables.locations, self._names)
         declared = tuple(
             InputVersion(name, str(i), "stream") if name in flow.streams else self._input(name, i)

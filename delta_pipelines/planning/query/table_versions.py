@@ -1,4 +1,4 @@
-"""The tables of a run: what exists now, what this run will write, and who reads which version."""
+"""The tables of a run: existing tables, tables that the run will write, and pinned versions."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.declarations import Changes, Stream
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_state import TableState
-from delta_pipelines.planning.planning_threads import begun
+from delta_pipelines.planning.planning_threads import submit_each
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 _ASKED_AT_ONCE = 10
-"""Tables that the catalog is asked for at once, which is faster than one by one. It answers one
-thread at a time; others load meanwhile what it told before."""
+"""Tables in one request to the catalog, which is faster than one by one. The catalog serves one
+thread at a time; meanwhile other threads load the tables that it has already found."""
 
 
 class Tables:
-    """Reads each table once while planning, and gives every query of a run the same version.
+    """Reads each table once while planning, so that all queries of a run read the same version.
 
     Args:
         spark: The session.
-        seen: Where tables were when somebody looked last; by their name. Only by that they are
-            recognised: what they are is loaded when it is asked for.
-        states: Tables that are to be read as somebody else has seen them.
+        seen: Name -> last known location. It is used only to recognise a table by its location;
+            the state is loaded on demand.
+        states: Tables that were loaded before and are read at these versions.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class Tables:
         self._gone: dict[Identifier, str] = {}
 
     def state(self, identifier: Identifier) -> TableState | None:
-        """The table as it was when it was first asked for; None when it did not exist.
+        """The table's state at the first call; None when it did not exist.
 
         Raises:
-            DatasetError: Something of that name exists that is no Delta table.
+            DatasetError: The name exists and is not a Delta table.
         """
         if identifier not in self._states:
             entry = self._entries.get(identifier)
@@ -72,24 +72,24 @@ class Tables:
                 entry = CatalogEntry(in_new_schema=True)
             found = load_table(self._spark, identifier, entry)
             if found is None and there:
-                place = files_gone(self._spark, identifier, entry)
-                if place is not None:
-                    self._gone[identifier] = place
+                location = files_gone(self._spark, identifier, entry)
+                if location is not None:
+                    self._gone[identifier] = location
             before = self._seen.get(identifier)
             if before is not None and self._locations.get(before) == identifier:
                 self._locations.pop(before, None)
             if found is not None:
                 self._locations[found.location] = identifier
-            # Where two threads ask at once, both get what the first one found.
+            # When two threads load it at the same time, both get the first result.
             return self._states.setdefault(identifier, found)
         return self._states[identifier]
 
     def gone(self, identifier: Identifier) -> str | None:
-        """Where a table should be that `state` did not find, though the catalog has it."""
+        """The location of a table that the catalog has but whose files are missing."""
         return self._gone.get(identifier)
 
     def load(self, identifiers: "Sequence[Identifier]", threads: "Executor | None" = None) -> None:
-        """Load many tables as `state` does; what is wrong with one is told who asks for it then.
+        """Load many tables as `state` does; an error is raised later, by `state`.
 
         Args:
             identifiers: The tables.
@@ -99,35 +99,35 @@ class Tables:
         for start in range(0, len(identifiers), _ASKED_AT_ONCE):
             part = identifiers[start : start + _ASKED_AT_ONCE]
             self._look_up(part)
-            loading += begun(threads, self._load, part)
-        for one in loading:
-            one.result()
+            loading += submit_each(threads, self._load, part)
+        for future in loading:
+            future.result()
 
     def _load(self, identifier: Identifier) -> None:
         with suppress(DatasetError):
             self.state(identifier)
 
     def _look_up(self, identifiers: "Sequence[Identifier]") -> None:
-        asked = [one for one in identifiers if one not in self._states and self.has_schema(one)]
-        self._entries |= known_entries(self._spark, asked)
+        missing = [i for i in identifiers if i not in self._states and self.has_schema(i)]
+        self._entries |= known_entries(self._spark, missing)
 
     def entry(self, identifier: Identifier) -> "CatalogEntry | None":
-        """What the catalog had under a name when it was asked for many; None when it was not."""
+        """The catalog entry that `load` found under a name; None when it did not look."""
         return self._entries.get(identifier)
 
     def has_schema(self, identifier: Identifier) -> bool:
-        """False when a table's schema does not exist yet; asked once for each."""
+        """False when a table's schema does not exist yet; looked up once for each schema."""
         key = str(identifier).rpartition(".")[0]
         if key not in self._schemas:
             self._schemas[key] = schema_exists(self._spark, identifier)
         return self._schemas[key]
 
     def known(self, identifier: Identifier) -> TableState | None:
-        """What `state` gave before; None when it was not asked for, or failed."""
+        """The earlier result of `state`; None when it was not called, or failed."""
         return self._states.get(identifier)
 
     def will_write(self, identifier: Identifier, schema: "StructType") -> None:
-        """Note that this run writes a table, and which columns it will have."""
+        """Record that this run writes a table, and the columns that it will have."""
         self._planned[identifier] = schema
 
     def is_written(self, identifier: Identifier) -> bool:
@@ -137,12 +137,8 @@ class Tables:
     def frame(self, session: "SparkSession", identifier: Identifier) -> "DataFrame":
         """The table's rows for analysis: empty when this run will write it, else pinned.
 
-        Args:
-            session: The session to read in.
-            identifier: The table or source.
-
         Raises:
-            DatasetError: It does not exist, and this run does not make it.
+            DatasetError: It does not exist, and this run does not create it.
         """
         if identifier in self._planned:
             return empty_frame(session, self._planned[identifier])
@@ -154,7 +150,7 @@ class Tables:
     def stream(
         self, session: "SparkSession", identifier: Identifier, how: Stream | Changes
     ) -> "DataFrame":
-        """The table as a stream for analysis; of a table that this run writes only the columns.
+        """The table as a stream for analysis; without rows when this run will write it.
 
         Args:
             session: The session to read in.
@@ -162,7 +158,7 @@ class Tables:
             how: Appended rows or row changes.
 
         Raises:
-            DatasetError: It does not exist, and this run does not make it.
+            DatasetError: It does not exist, and this run does not create it.
         """
         if identifier in self._planned:
             return empty_stream(session, stream_schema(self._planned[identifier], how))
@@ -172,14 +168,16 @@ class Tables:
         return read_stream(session, state, how)
 
     def _missing(self, identifier: Identifier) -> DatasetError:
-        place = self.gone(identifier)
-        if place is None:
+        location = self.gone(identifier)
+        if location is None:
             return missing_input(identifier)
-        return gone_table(identifier, place, "create it anew (of a dataset, the next refresh does)")
+        return gone_table(
+            identifier, location, "create it again (the next refresh of a dataset does)"
+        )
 
     @property
     def pins(self) -> dict[Identifier, TableState]:
-        """Tables that this run reads and does not write, at the version that it reads."""
+        """Tables that this run reads and does not write, at the versions that it reads."""
         return {
             identifier: state
             for identifier, state in self._states.items()
@@ -187,35 +185,35 @@ class Tables:
         }
 
     def at(self, location: str) -> TableState | None:
-        """The table at a location; None for one that the pipeline does not know."""
+        """The table at a location; None for a table that the pipeline does not know."""
         identifier = self._locations.get(location)
         state = None if identifier is None else self.state(identifier)
         return state if state is not None and state.location == location else None
 
     @property
     def locations(self) -> "Mapping[str, Identifier]":
-        """Where the tables seen so far are stored; other threads may add to it."""
+        """Location -> table, for the tables seen so far; other threads may add entries."""
         return self._locations
 
 
 def missing_input(identifier: Identifier) -> DatasetError:
-    """The error for a table that is to be read and is not there."""
+    """The error for an input that does not exist."""
     return DatasetError(
-        f"its input {identifier} does not exist; refresh that one too, or create it when it is a "
-        f"source()."
+        f"its input {identifier} does not exist; refresh that dataset too, or create the table "
+        f"when it is a source()."
     )
 
 
-def gone_table(identifier: Identifier, place: str, remedy: str) -> DatasetError:
-    """The error for a table that the catalog has, and whose files are not where it says.
+def gone_table(identifier: Identifier, location: str, remedy: str) -> DatasetError:
+    """The error for a table that the catalog has but whose files are missing.
 
     Args:
         identifier: The table.
-        place: Where the catalog has it.
-        remedy: What to do besides dropping it when its rows are lost.
+        location: Its location in the catalog.
+        remedy: What to do after dropping it, when its rows are lost.
     """
     return DatasetError(
-        f"the catalog has {identifier} at {place}, where there is no Delta table: mount the disk "
-        f"that it is on, or bring the folder back. When its rows are lost for good, `DROP TABLE "
+        f"the catalog has {identifier} at {location}, where there is no Delta table: mount its "
+        f"disk, or bring the folder back. When its rows are lost for good, `DROP TABLE "
         f"{identifier}` and {remedy}."
     )

@@ -1,4 +1,4 @@
-"""What a table is to be when flows keep adding to it: columns of all flows, and its epoch."""
+"""Decide the definition of a table that flows fill: columns of all flows, and its epoch."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,7 @@ from delta_pipelines.planning.schema.target_definition import table_definition, 
 
 
 def given_columns(schema: StructType) -> tuple[str, ...]:
-    """The columns of a flow's query, nested ones as dotted paths; in lower case, sorted.
-
-    Args:
-        schema: Columns of its query.
+    """The columns of a flow's query, nested columns as dotted paths; in lower case, sorted.
 
     Example:
         >>> inner = StructType().add("b", "integer")
@@ -37,14 +34,14 @@ def given_columns(schema: StructType) -> tuple[str, ...]:
 def check_given(
     table: StructType, checkpoints: Mapping[str, Checkpoint], flows: Mapping[str, StructType]
 ) -> None:
-    """Refuse flows that no longer give a column that they gave, and that the table still has.
+    """Refuse flows that lost a column which the table still has.
 
-    A flow that never gave it, or of which that was not recorded, is let be.
+    Flows that never had the column, or whose columns were not recorded, are ignored.
 
     Args:
-        table: Columns that the table has.
-        checkpoints: What the table remembers of its flows.
-        flows: Flow's name -> columns that it gives now.
+        table: Columns of the table.
+        checkpoints: The table's record of its flows.
+        flows: Flow's name -> columns of its query now.
 
     Raises:
         Refused: Names every flow and column.
@@ -53,11 +50,11 @@ def check_given(
     for name, schema in flows.items():
         had, gives = checkpoints.get(name.lower()), set(given_columns(schema))
         gone = set(had.columns or ()) - gives if had is not None else set()
-        # Of a struct that is gone its parts need not be named.
+        # When a whole struct is missing, its fields need not be named.
         gone = {path for path in gone if path.rpartition(".")[0] not in gone}
         reasons += [
-            f"column {path} ({field.dataType.simpleString()}) is not in flow {name!r} any more, "
-            f"which gave it before, so that its new rows would be NULL there."
+            f"column {path} ({field.dataType.simpleString()}) is no longer in flow {name!r}, so "
+            f"its new rows would be NULL there."
             for path, field in columns(table)
             if path.lower() in gone
         ]
@@ -73,22 +70,22 @@ def flow_definition(
     is_full_refresh: bool,
     pipeline: str,
 ) -> TableDefinition:
-    """Decide what a table is to be, from the columns of all its flows.
+    """Decide a table's definition from the columns of all its flows.
 
-    A full refresh of a table that keeps its rows begins a new epoch, by which streams that read
-    the table notice that its rows went.
+    A full refresh of a table that keeps its rows starts a new epoch. By the epoch, streams that
+    read the table notice that its rows were wiped.
 
     Args:
         table: The table as declared.
         base: The table as it is, None when it does not exist.
-        given: Flow's name -> columns that it gives.
+        given: Flow's name -> columns of its query.
         is_full_refresh: True when its rows are wiped first.
         pipeline: Name of the pipeline.
 
     Raises:
         DatasetError: The table belongs to another pipeline, or a named column does not exist.
-        SchemaChangeError: Its flows do not fit together, one of them gives a column no more, or a
-            change that the table does not take.
+        SchemaChangeError: Its flows do not fit together, one of them lost a column, or the table
+            does not accept a change.
     """
     definition = table_definition(
         table,
@@ -107,7 +104,7 @@ def flow_definition(
 
 
 def _check_given(table: Table, base: TableState, given: Mapping[str, StructType]) -> None:
-    # A table's own flow has its checkpoint under the table's name, however that is declared.
+    # The checkpoint of a table's own flow is stored under the table's name without its schema.
     own = {table.name: table.identifier.name}
     flows = {own.get(name, name): schema for name, schema in given.items()}
     try:
@@ -121,24 +118,16 @@ def _check_given(table: Table, base: TableState, given: Mapping[str, StructType]
 
 
 def without_checkpoints(definition: TableDefinition) -> TableDefinition:
-    """The definition of a table whose rows are all replaced by a query that is no stream.
+    """Remove the checkpoints from the definition of a table whose rows a batch query replaces.
 
-    What an earlier stream had read is not in it any more, so a later one begins anew.
-
-    Args:
-        definition: With whatever the table has.
+    The rows of earlier streams are then gone, so a later stream must read from the beginning.
     """
     properties = {k: v for k, v in definition.properties.items() if k != CHECKPOINTS_KEY}
     return dataclasses.replace(definition, properties=properties)
 
 
 def fits(query: StructType, table: StructType) -> bool:
-    """True when rows of a query go into a table without changing its columns.
-
-    Args:
-        query: Columns that a flow gives.
-        table: Columns that the table has.
-    """
+    """True when a flow's columns fit into a table's columns without changing them."""
     try:
         return merged_schema(table, nullable_schema(query)) == table
     except Refused:
@@ -146,14 +135,14 @@ def fits(query: StructType, table: StructType) -> bool:
 
 
 def flows_schema(table: Table, schemas: Sequence[StructType]) -> StructType:
-    """The columns of several flows together; a column that a flow lacks is NULL in its rows.
+    """The union of the columns of several flows; a column that a flow lacks is NULL in its rows.
 
     Args:
         table: The table, for the message.
-        schemas: Columns that each flow gives; at least one.
+        schemas: Columns of each flow; at least one.
 
     Raises:
-        SchemaChangeError: One column has types that do not fit together.
+        SchemaChangeError: A column has types that do not fit together.
     """
     if len(schemas) == 1:
         return schemas[0]
@@ -162,6 +151,6 @@ def flows_schema(table: Table, schemas: Sequence[StructType]) -> StructType:
     except Refused as refused:
         raise SchemaChangeError(
             f"its flows do not fit together: {' '.join(refused.reasons)} Cast the column in one "
-            f"of them.",
+            f"of the flows.",
             dataset=table.name,
         ) from refused

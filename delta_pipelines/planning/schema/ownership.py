@@ -1,7 +1,7 @@
-"""Whose a table or a view is, and which properties of a table are ours: remembered in itself.
+"""The owner of a table or view, and the properties that its declaration set.
 
-Declared properties that are taken out of the declaration are taken off the table; what somebody
-else set stays. So the table remembers which keys a declaration put there.
+A property that is removed from the declaration is removed from the table; a property that was set
+on the table itself stays. So the table stores the list of declared keys.
 """
 
 import json
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 PIPELINE_KEY = "delta_pipelines.pipeline"
 OWNED_KEY = "delta_pipelines.owned"
 KIND_KEY = "delta_pipelines.kind"
-"""What filled the table: each kind takes another care of the rows that it finds there."""
+"""The kind of dataset that filled the table: each kind treats existing rows differently."""
 _BOOKKEEPING = (PIPELINE_KEY, OWNED_KEY, KIND_KEY, CHECKPOINTS_KEY, REPLACED_KEY, EPOCH_KEY)
 COMMENT = "comment"
-"""Stands among the owned keys when the declaration set the table's comment."""
+"""An entry of the owned keys: the declaration set the table's comment."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ class PropertyChange:
 
     @property
     def shown(self) -> tuple[str | None, str | None]:
-        """(current, target) as they may be shown: a credential is not."""
+        """(current, target), redacted when the property may be a credential."""
         if not is_sensitive(self.key):
             return self.current, self.target
         return self.current and REDACTED, self.target and REDACTED
 
 
 def owner(properties: Mapping[str, str]) -> str | None:
-    """The pipeline that a table or view belongs to, None for one of somebody else."""
+    """The pipeline that owns a table or view, None when no pipeline does."""
     return properties.get(PIPELINE_KEY)
 
 
@@ -76,13 +76,13 @@ def check_owner(
     pipeline: str,
     dataset: str,
 ) -> None:
-    """Refuse to write what another pipeline owns: the two would replace each other's by turns.
+    """Refuse to write a table or view of another pipeline: each would overwrite the other's work.
 
     Args:
-        what: Kind of the thing.
+        what: `table` or `view`.
         identifier: Its qualified name.
         properties: Its properties.
-        pipeline: Who wants to write it.
+        pipeline: Name of the pipeline that plans to write it.
         dataset: Declared name of the dataset.
 
     Raises:
@@ -104,12 +104,12 @@ def check_owner(
 
 
 def adoption(what: Literal["table", "view"]) -> str:
-    """The note of a plan that makes somebody else's table or view the pipeline's own."""
-    return f"the {what} was made by somebody else; this pipeline takes it over"
+    """The note of a plan that takes over a table or view without an owner."""
+    return f"the {what} was not created by a pipeline; this pipeline takes it over"
 
 
 def owned_keys(properties: Mapping[str, str]) -> frozenset[str]:
-    """Keys that an earlier declaration put on the table."""
+    """Keys that an earlier declaration set on the table."""
     try:
         return frozenset(stored_list(stored_json(properties.get(OWNED_KEY, "[]")), stored_text))
     except MalformedValueError as error:
@@ -117,14 +117,11 @@ def owned_keys(properties: Mapping[str, str]) -> frozenset[str]:
         return frozenset()
 
 
-def set_in_place(current: Mapping[str, str]) -> dict[str, str]:
-    """The properties that somebody set on the table itself, without what a declaration left there.
-
-    Args:
-        current: The table's properties.
+def undeclared_properties(current: Mapping[str, str]) -> dict[str, str]:
+    """The properties that were set on the table itself, not by a declaration.
 
     Example:
-        >>> set_in_place({"a": "1", "b": "2", OWNED_KEY: '["b"]'})
+        >>> undeclared_properties({"a": "1", "b": "2", OWNED_KEY: '["b"]'})
         {'a': '1'}
     """
     declared = owned_keys(current)
@@ -134,14 +131,14 @@ def set_in_place(current: Mapping[str, str]) -> dict[str, str]:
 def target_properties(
     current: Mapping[str, str], declared: Mapping[str, str], *, pipeline: str, owns_comment: bool
 ) -> dict[str, str]:
-    """The properties a table is to have.
+    """The wanted properties of a table.
 
-    Delta turns a pseudo property such as `delta.feature.*` into a protocol and shows it no more, so
-    it is wanted only until a commit of ours has asked for it: else it would be a change for ever.
+    Delta turns a pseudo property such as `delta.feature.*` into a protocol and then hides it. So
+    it is included only until one of our commits has set it; else every refresh would change it.
 
     Args:
-        current: What it has; empty for a new table.
-        declared: What the declaration says.
+        current: The table's properties; empty for a new table.
+        declared: The declaration's properties.
         pipeline: Name of the pipeline that owns the table.
         owns_comment: True when the declaration sets the table's comment.
 
@@ -165,29 +162,23 @@ def target_properties(
 
 
 def _entry(key: str, value: str) -> str:
-    """What the table remembers of a property: its name, with the value of one it never shows."""
+    """The entry of a declared property: its name, plus the value when Delta hides the property."""
     return f"{key}={value}" if is_protocol(key) else key
 
 
 def target_comment(
     current: Mapping[str, str], current_comment: str | None, declared: str | None
 ) -> str | None:
-    """The comment a table is to have: the declared one, or one that somebody else set.
-
-    Args:
-        current: The table's properties.
-        current_comment: Its comment.
-        declared: The declaration's comment.
-    """
+    """The wanted comment of a table: the declared one, or one that was set on the table itself."""
     if declared is not None:
-        return declared or None  # Delta keeps no empty one: it would change with every refresh
+        return declared or None  # Delta drops an empty comment: every refresh would change it
     return None if COMMENT in owned_keys(current) else current_comment
 
 
 def property_changes(
     current: Mapping[str, str], target: Mapping[str, str]
 ) -> tuple[PropertyChange, ...]:
-    """What changes between two sets of properties, without the engine's own bookkeeping."""
+    """The changes between two sets of properties, without the engine's bookkeeping."""
     keys = [key for key in {**current, **target} if key not in _BOOKKEEPING]
     return tuple(
         PropertyChange(key, current.get(key), target.get(key))

@@ -1,7 +1,7 @@
-"""The ways out that wipe a table or read its streams again, as parts of sentences. Pure.
+"""Ways out that wipe a table or read its streams again, as parts of error messages. Pure.
 
-A full refresh becomes a refresh where the table is protected. There the way that keeps the rows
-comes first, and the other one says what has to be allowed.
+On a protected table a full refresh becomes a refresh. There the way that keeps the rows comes
+first, and the full refresh says how to allow it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,8 @@ _NOT_ALLOWED = f"a full refresh was asked for, but {RESET_ALLOWED} is"
 def is_protected(table: Table, current: Mapping[str, str]) -> bool:
     """True when a full refresh of a table becomes a refresh.
 
-    The declaration and the table itself are asked, and either protects. A declaration that allows
-    it again does so once a refresh has brought it to the table.
-
-    Args:
-        table: As declared.
-        current: The properties that it has; empty for a new one.
+    Either the declaration or the table's own properties (`current`) protect it. A declaration that
+    allows full refreshes again takes effect after one refresh, which writes it to the table.
     """
     return not table.reset_allowed or bool(protecting(current))
 
@@ -30,7 +26,7 @@ def not_allowed(table: Table, current: Mapping[str, str]) -> str:
 
     Args:
         table: As declared.
-        current: The properties that it has; empty for a new one.
+        current: The table's properties; empty for a new table.
 
     Example:
         >>> import delta_pipelines as dp
@@ -46,12 +42,12 @@ def not_allowed(table: Table, current: Mapping[str, str]) -> str:
 
 
 def full_refresh_of(table: Table, current: Mapping[str, str], what: str = "it") -> str:
-    """The way out of a full refresh.
+    """Advise a full refresh.
 
     Args:
         table: As declared.
-        current: The properties that it has.
-        what: What the sentence calls it.
+        current: The table's properties.
+        what: The table's name in the sentence.
 
     Example:
         >>> import delta_pipelines as dp
@@ -65,12 +61,7 @@ def full_refresh_of(table: Table, current: Mapping[str, str], what: str = "it") 
 
 
 def allowing_it(table: Table, current: Mapping[str, str]) -> str:
-    """What allows the full refresh of a protected table: `allowing that by ...`.
-
-    Args:
-        table: As declared.
-        current: The properties that it has.
-    """
+    """How to allow the full refresh of a protected table: `allowing that by ...`."""
     names = ", ".join(f"'{key}' = 'true'" for key in protecting(current))
     alter = f"ALTER TABLE {table.identifier} SET TBLPROPERTIES ({names})" if names else ""
     both = "" if table.reset_allowed else "in the declaration, and by "
@@ -85,14 +76,14 @@ def from_the_beginning(
     what: str = "the table",
     streams: str = "the stream from its beginning",
 ) -> str:
-    """The two ways to read flows' streams from their beginning.
+    """Advise the two ways to read the streams of flows from their beginning.
 
     Args:
         table: As declared.
         flows: Flows that fill it.
-        current: The properties that it has.
-        what: What the sentence calls the table.
-        streams: What the sentence calls that which is read again.
+        current: The table's properties.
+        what: The table's name in the sentence.
+        streams: The words for the streams that are read again.
     """
     names = ", ".join(repr(flow.name) for flow in flows)
     full = full_refresh_of(table, current, what)
@@ -102,21 +93,14 @@ def from_the_beginning(
 
 
 def outdated_reason(
-    table: Table, flow: Flow, current: Mapping[str, str], told: Sequence[str]
+    table: Table, flow: Flow, current: Mapping[str, str], changes: Sequence[str]
 ) -> str:
-    """Why a flow cannot go on, and the ways out, as sentences.
-
-    Args:
-        table: As declared.
-        flow: The flow.
-        current: The properties that the table has.
-        told: What became of its sources.
-    """
+    """Why a flow cannot go on after `changes` of its sources, and the ways out, as sentences."""
     ways = from_the_beginning(
         table, [flow], current, what=table.name, streams="that input from its beginning"
     )
     return (
-        f"{' and '.join(told)} since the checkpoint of flow {flow.name!r} began, so going on "
+        f"{' and '.join(changes)} since the checkpoint of flow {flow.name!r} began, so going on "
         f"would double or lose rows; nothing was read. Ways out: {ways}."
     )
 
@@ -128,10 +112,10 @@ def restored_reason(
 
     Args:
         table: As declared.
-        flows: The flows whose micro-batches the RESTORE took out.
-        current: The properties that the table has.
+        flows: The flows whose micro-batches the RESTORE removed.
+        current: The table's properties.
         version: The commit of the RESTORE.
-        to: What it went back to.
+        to: The version or time that it went back to.
     """
     names = ", ".join(repr(flow.name) for flow in flows)
     again = "appends once more" if table.is_streaming_table else "merges once more"
@@ -143,21 +127,21 @@ def restored_reason(
         streams=f"the stream from its beginning, which {again} what the table still has",
     )
     return (
-        f"the table was restored to {to} (RESTORE, its version {version}), which took out "
+        f"the table was restored to {to} (RESTORE, its version {version}), which removed "
         f"micro-batches that the checkpoint of flow {names} counts as written: going on would "
-        f"leave their rows out; nothing was read. Ways out: undo it (RESTORE TABLE "
+        f"lose their rows; nothing was read. Ways out: undo it (RESTORE TABLE "
         f"{table.identifier} TO VERSION AS OF {version - 1}), {ways}."
     )
 
 
 def put_back_reason(table: Table, flow: Flow, current: Mapping[str, str], found: str) -> str:
-    """Why the streams of a table that was put back cannot go on, and the ways out, as sentences.
+    """Why streams cannot go on when their table was replaced by a copy, and the ways out.
 
     Args:
         table: As declared.
-        flow: A flow whose micro-batches the table lacks.
-        current: The properties that the table has.
-        found: How that was noticed.
+        flow: A flow whose micro-batches are missing from the table.
+        current: The table's properties.
+        found: The evidence.
     """
     again = "appends once more" if table.is_streaming_table else "merges once more"
     ways = from_the_beginning(
@@ -168,24 +152,18 @@ def put_back_reason(table: Table, flow: Flow, current: Mapping[str, str], found:
         streams=f"the stream from its beginning, which {again} what the table still has",
     )
     return (
-        f"the table was put back from a copy ({found}), so that micro-batches which the checkpoint "
-        f"of flow {flow.name!r} counts as written are not in it: going on would leave their rows "
-        f"out; nothing was read. Ways out: bring the newer files of the table back, {ways}."
+        f"the table was put back from a copy ({found}), so micro-batches that the checkpoint of "
+        f"flow {flow.name!r} counts as written are not in it: going on would lose their rows; "
+        f"nothing was read. Ways out: bring the newer files of the table back, {ways}."
     )
 
 
 def copied_reason(table: Table, flows: Sequence[Flow], current: Mapping[str, str]) -> str:
-    """Why a copied table's streams cannot go on, and the ways out, as sentences.
-
-    Args:
-        table: As declared.
-        flows: The flows that fill it.
-        current: The properties that the table has, its origin's among them.
-    """
+    """Why a copied table's streams cannot go on, and the ways out, as sentences."""
     ways = from_the_beginning(
         table, flows, current, what="it", streams="its streams from their beginning"
     )
     return (
-        f"the table is a copy (CLONE) of another one, and the checkpoints that it names are that "
-        f"table's: going on would double or lose rows; nothing was read. Ways out: {ways}."
+        f"the table is a copy (CLONE) of another table, and its checkpoints belong to that table: "
+        f"going on would double or lose rows; nothing was read. Ways out: {ways}."
     )

@@ -1,4 +1,4 @@
-"""What differs between two schemas: pure, on Spark's types, top level and nested."""
+"""Compare two schemas on Spark's types, at the top level and nested. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -48,8 +48,8 @@ def diff_schemas(current: StructType, target: StructType) -> list[SchemaChange]:
         target: What is wanted.
 
     Returns:
-        Additions, then drops, then changes of common columns in the target's order, then order.
-        A column that only differs in letter case is a drop and an addition.
+        Additions, then drops, then changes of common columns in the target's order, then a change
+        of order. A column that only differs in letter case is a drop and an addition.
 
     Example:
         >>> from pyspark.sql.types import IntegerType, LongType

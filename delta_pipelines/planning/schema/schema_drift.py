@@ -1,13 +1,13 @@
-"""Which changes of its columns a table takes: the policy `schema_drift`. Pure.
+"""The policy `schema_drift`: which column changes a table accepts. Pure.
 
-| policy | a materialized view takes | a table that keeps its rows takes |
+| policy | a materialized view accepts | a table that keeps its rows accepts |
 |---|---|---|
-| `evolve` | whatever the query gives | new columns and wider types (`kept_schema`) |
+| `evolve` | every change | new columns and wider types (`schema_evolution`) |
 | `add_columns` | new columns | new columns |
 | `fail` | nothing | nothing |
 
-Nested columns count as columns, and comments change under every policy. A new table has no policy
-to obey, and a full refresh is a new start: it takes the query's columns whatever the policy says.
+Nested columns count as columns, and comments may change under every policy. The policy does not
+apply to a new table or to a full refresh: both take the query's columns.
 """
 
 from collections.abc import Sequence
@@ -23,19 +23,19 @@ _TAKEN: dict[SchemaDrift, frozenset[ChangeKind]] = {
     "add_columns": frozenset({"add", "comment"}),
     "fail": frozenset({"comment"}),
 }
-_TOLD = {"add_columns": "takes only new columns", "fail": "takes no change of columns"}
+_POLICY_TEXT = {"add_columns": "accepts only new columns", "fail": "accepts no column change"}
 
 
 def check_drift(policy: SchemaDrift, current: StructType, target: StructType) -> None:
-    """Refuse changes that a policy does not take.
+    """Refuse changes that a policy does not accept.
 
     Args:
         policy: The dataset's `schema_drift`.
-        current: What the table has.
-        target: What it would have after the refresh.
+        current: The table's columns.
+        target: Its columns after the refresh.
 
     Raises:
-        Refused: Lists every change that is not taken.
+        Refused: Lists every change that is not accepted.
 
     Example:
         >>> from pyspark.sql.types import IntegerType, LongType
@@ -46,14 +46,11 @@ def check_drift(policy: SchemaDrift, current: StructType, target: StructType) ->
     refused = refused_changes(policy, diff_schemas(current, target))
     if refused:
         listed = "; ".join(str(change) for change in refused)
-        raise Refused([f"schema_drift={policy!r} {_TOLD[policy]}, and this changes: {listed}."])
+        raise Refused(
+            [f"schema_drift={policy!r} {_POLICY_TEXT[policy]}, and this changes: {listed}."]
+        )
 
 
 def refused_changes(policy: SchemaDrift, changes: Sequence[SchemaChange]) -> list[SchemaChange]:
-    """The changes that a policy does not take.
-
-    Args:
-        policy: The dataset's `schema_drift`.
-        changes: From `diff_schemas`.
-    """
+    """The changes that a policy does not accept."""
     return [change for change in changes if change.kind not in _TAKEN[policy]]

@@ -1,12 +1,12 @@
-"""Which schema a table gets: pure decisions on Spark's types.
+"""Decide which schema a table gets. Pure, on Spark's types.
 
-A materialized view takes its query's schema as it is. A table that keeps its rows only takes what
-cannot lose anything: new columns, and wider types (`column_types.can_widen`). Everything else is
-refused, with reasons. Several flows into one table give the union of their columns, by the same
-rules. Names match without letter case, and the first spelling stays: the table's own, or the first
-flow's.
+A materialized view takes its query's schema as it is. A table that keeps its rows accepts only
+changes that lose nothing: new columns, and wider types (`column_types.can_widen`). All other
+changes are refused, with reasons. Several flows into one table give the union of their columns, by
+the same rules. Letter case does not count in names, and the first spelling stays: the table's, or
+the first flow's.
 
-A table's query may leave out an identity column, or one with a default: Delta fills it.
+A query may leave out an identity column, or a column with a default: Delta fills it.
 """
 
 from collections.abc import Sequence
@@ -21,16 +21,15 @@ from delta_pipelines.planning.schema.schema_diff import diff_schemas
 
 
 def nullable_schema(schema: StructType) -> StructType:
-    """A query's schema as a table keeps it: all nullable, only comments as metadata.
+    """A query's schema as a table stores it: all nullable, only comments as metadata.
 
-    Args:
-        schema: Columns of a DataFrame; NOT NULL there is an accident of its expressions.
+    NOT NULL in a DataFrame is only a side effect of its expressions.
     """
     return nullable(schema, only_comments=True)
 
 
 class Refused(ValueError):
-    """A schema is not taken; `reasons` are sentences."""
+    """A schema is not accepted; `reasons` are sentences."""
 
     def __init__(self, reasons: Sequence[str]) -> None:
         self.reasons = tuple(reasons)
@@ -38,19 +37,19 @@ class Refused(ValueError):
 
 
 def evolved_schema(current: StructType, query: StructType) -> StructType:
-    """The schema of a table that keeps its rows and takes the query's.
+    """The new schema of a table that keeps its rows.
 
     Args:
-        current: What the table has.
-        query: What the query gives, already nullable.
+        current: The table's columns.
+        query: The query's columns, already nullable.
 
     Returns:
         The table's columns in their order and spelling, widened where the query needs it, then new
         columns.
 
     Raises:
-        Refused: A column is gone that Delta does not fill, or its type changed to one that does
-            not hold all values.
+        Refused: The query lacks a column that Delta does not fill, or has a type that cannot hold
+            all values of the table's column.
 
     Example:
         >>> from pyspark.sql.types import IntegerType, LongType, StringType
@@ -63,19 +62,19 @@ def evolved_schema(current: StructType, query: StructType) -> StructType:
 
 
 def merged_schema(left: StructType, right: StructType) -> StructType:
-    """The union of the columns that two append flows give to one table.
+    """The union of the columns of two append flows into one table.
 
     Args:
-        left: What the flows so far give, already nullable.
-        right: What one more flow gives, already nullable.
+        left: Columns of the flows so far, already nullable.
+        right: Columns of the next flow, already nullable.
 
     Returns:
         The columns of `left` in their order and spelling, widened where `right` needs it, then
-        those that only `right` has; nested ones too.
+        the columns that only `right` has; nested columns too.
 
     Raises:
-        Refused: Two types of which neither holds all values of the other, or one flow gives two
-            columns that differ only in letter case.
+        Refused: Neither of two types holds all values of the other, or one flow has two columns
+            that differ only in letter case.
 
     Example:
         >>> from pyspark.sql.types import IntegerType, LongType, StringType
@@ -88,11 +87,7 @@ def merged_schema(left: StructType, right: StructType) -> StructType:
 
 
 def spelled_otherwise(table: StructType, query: StructType) -> list[str]:
-    """The columns of a query that a table spells in other letters, as dotted paths.
-
-    Args:
-        table: What the table has.
-        query: What the query gives.
+    """The columns of a query that a table spells in another letter case, as dotted paths.
 
     Example:
         >>> table = StructType().add("id", "integer").add("at", StructType().add("Day", "date"))
@@ -107,24 +102,19 @@ def spelled_otherwise(table: StructType, query: StructType) -> list[str]:
 
 
 def needs_rewrite(current: StructType, evolved: StructType) -> bool:
-    """True when rows already written must be written again: a type got wider.
-
-    Args:
-        current: What the table has.
-        evolved: From `evolved_schema`.
-    """
+    """True when existing rows must be written again, because a type became wider."""
     return any(change.kind == "type" for change in diff_schemas(current, evolved))
 
 
 @dataclass(frozen=True)
 class _Union:
-    """How two schemas become one.
+    """The union of two schemas.
 
     Args:
-        left: What has the first schema, for messages.
-        right: What has the second one.
-        is_table: The left one is a table: it stays NOT NULL where it is, takes the right one's
-            comments, and the right one must have all of its columns.
+        left: Name of the left side in messages.
+        right: Name of the right side.
+        is_table: The left side is a table: its NOT NULL columns stay so, the comments come from
+            the right side, and the right side must have all of its columns.
     """
 
     left: str
@@ -201,10 +191,10 @@ class _Union:
 
     def _misfit(self, left: DataType, right: DataType, path: str) -> str:
         has, gives = left.simpleString(), right.simpleString()
-        told = f"column {path} is {has} in {self.left} and {gives} in {self.right}"
+        mismatch = f"column {path} is {has} in {self.left} and {gives} in {self.right}"
         if isinstance(right, NullType):
-            return f"{told}, because every value is NULL there: cast it to {has}."
-        return f"{told}, and not every {has} can be kept as {gives}."
+            return f"{mismatch}, because every value is NULL there: cast it to {has}."
+        return f"{mismatch}, and not every {has} can be kept as {gives}."
 
 
 def _optional(field: StructField) -> StructField:

@@ -1,7 +1,7 @@
-"""Rules that somebody put on a table: CHECK constraints, generated columns, lengths. Pure.
+"""Rules that were set on a table itself: CHECK constraints, generated columns, lengths. Pure.
 
-A refresh keeps them where it can, and Delta enforces them. What a schema change would break is
-refused or told; it never goes without a word.
+A refresh keeps them where it can, and Delta enforces them. When a schema change would break a
+rule, the change is refused or the plan has a note about it.
 """
 
 import re
@@ -24,69 +24,69 @@ _CHAR = re.compile(r"(?<!var)char\(")
 def broken_constraints(
     properties: Mapping[str, str], current: StructType, target: StructType
 ) -> list[str]:
-    """CHECK constraints that read a column which goes, or which gets a type that holds less.
+    """Find CHECK constraints on a column that is dropped or gets a type that holds fewer values.
 
     Delta reads a missing column as NULL there, so the constraint would refuse every row, or none.
 
     Args:
         properties: The table's properties after the refresh.
-        current: The columns that it has.
-        target: The columns that it is to have.
+        current: The table's columns.
+        target: Its columns after the refresh.
 
     Returns:
         One sentence per constraint, with what to do.
     """
-    told = []
+    sentences = []
     for key, text in properties.items():
         if not key.startswith(_CONSTRAINT):
             continue
         name = key.removeprefix(_CONSTRAINT)
         lost = [c for c in _columns_read(text) if _loses(c, current, target)]
         if lost:
-            told.append(
+            sentences.append(
                 f"CHECK constraint {name} ({text}) reads {', '.join(lost)}, which this refresh "
                 f"drops or gives another type: drop the constraint (ALTER TABLE ... DROP "
                 f"CONSTRAINT {name}), or let the query keep the column."
             )
-    return told
+    return sentences
 
 
 def rule_notes(current: StructType, target: StructType) -> tuple[str, ...]:
     """What becomes of generated columns, identities, defaults and lengths, as sentences.
 
     Args:
-        current: The columns that the table has, with their metadata.
-        target: The columns that it is to have.
+        current: The table's columns, with their metadata.
+        target: Its columns after the refresh.
     """
-    told = []
+    notes = []
     for column in current.fields:
         now = column_named(target, column.name)
         stays = now is not None and now.dataType == column.dataType
         for rule in _rules(column):
             if not stays:
-                told.append(f"column {column.name} is no longer {rule}: it is dropped or retyped")
+                notes.append(f"column {column.name} is no longer {rule}: it is dropped or retyped")
         length = column.metadata.get(DECLARED_TYPE)
         if length and stays:
-            told.append(
-                f"column {column.name} is {length} by somebody's declaration: Delta refuses longer "
-                f"values, and pads shorter ones of a char"
+            notes.append(
+                f"column {column.name} was declared as {length}: Delta refuses longer values, and "
+                f"pads shorter values of a char"
             )
-    return tuple(told)
+    return tuple(notes)
 
 
 def padded_length(column: StructField) -> str | None:
-    """The type that somebody declared for a column whose values Spark pads when it reads them.
+    """The declared type of a column that Spark pads when it reads it: a CHAR, also nested.
 
     Args:
         column: A column of a table, with its metadata.
 
     Returns:
-        None for any other column than a CHAR, or one that holds some.
+        None for every other column.
 
     Example:
         >>> from pyspark.sql.types import StringType
-        >>> told = {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}
-        >>> padded_length(StructField("code", StringType(), True, told))
+        >>> metadata = {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}
+        >>> padded_length(StructField("code", StringType(), True, metadata))
         'char(5)'
     """
     length = str(column.metadata.get(DECLARED_TYPE, ""))
@@ -94,11 +94,11 @@ def padded_length(column: StructField) -> str | None:
 
 
 def given_identities(current: StructType, target: StructType) -> list[StructField]:
-    """The identity columns that a table has and keeps, so that a query gives their values.
+    """The identity columns that a table keeps and for which the query gives values.
 
     Args:
-        current: The columns that the table has, with their metadata.
-        target: The columns that it is to have, all of which the query gives.
+        current: The table's columns, with their metadata.
+        target: The query's columns.
     """
     found = []
     for column in current.fields:
@@ -109,10 +109,7 @@ def given_identities(current: StructType, target: StructType) -> list[StructFiel
 
 
 def is_always_generated(identity: StructField) -> bool:
-    """True for `GENERATED ALWAYS AS IDENTITY`, into which nobody but Delta may put values.
-
-    Args:
-        identity: An identity column, with its metadata.
+    """True for a column `GENERATED ALWAYS AS IDENTITY`, which only Delta may fill.
 
     Source of the rule: Delta's `IdentityColumn.blockExplicitIdentityColumnInsert`.
     """

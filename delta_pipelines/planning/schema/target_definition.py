@@ -1,4 +1,4 @@
-"""What a table is to be after a refresh: schema, layout, properties, comment. Pure."""
+"""Decide a table's definition after a refresh: schema, layout, properties, comment. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -42,7 +42,7 @@ _NO_KEYS: Mapping[tuple[type[DataType], ...], str] = {
     (TimeType,): "a TIME, which Delta cannot store: use another key, or its text (CAST AS STRING) "
     "in the query",
 }
-"""Types that no key of an upsert may be or hold, in Spark 4.2 and Delta 4.4, and what to do."""
+"""Types that a key of an upsert may not be or contain (Spark 4.2, Delta 4.4), and what to do."""
 
 
 def table_definition(
@@ -53,18 +53,18 @@ def table_definition(
     is_full_refresh: bool,
     pipeline: str,
 ) -> TableDefinition:
-    """Decide what a table is to be.
+    """Decide a table's definition.
 
     Args:
         table: The table as declared.
         base: The table as it is, None when it does not exist.
-        query: Columns that its query gives.
+        query: Columns of its query.
         is_full_refresh: True when its rows are wiped first.
         pipeline: Name of the pipeline.
 
     Raises:
         DatasetError: The table belongs to another pipeline, or a named column does not exist.
-        SchemaChangeError: A change that this kind of table does not take.
+        SchemaChangeError: This kind of table does not accept a change.
     """
     declaration = table.declaration
     wanted = nullable_schema(query)
@@ -95,16 +95,16 @@ def table_definition(
 
 
 def _at_creation(table: Table) -> dict[str, str]:
-    """Properties that a new table gets unless its declaration says otherwise.
+    """Default properties of a new table; the declaration overrides them.
 
-    With deletion vectors an upsert writes the rows that change and not the files they stand in;
-    the declaration's `delta.enableDeletionVectors` decides for readers that know none.
+    With deletion vectors an upsert writes only the changed rows, not their whole files. For readers
+    without deletion vectors, declare `delta.enableDeletionVectors` = `false`.
     """
     return {DELETION_VECTORS: "true"} if table.kind == "upsert" else {}
 
 
 def layout_change(base: TableState, definition: TableDefinition) -> str | None:
-    """What changes in partitioning or clustering, as a sentence; None when nothing does."""
+    """The change of partitioning or clustering, as a sentence; None without a change."""
     before, after = _layout(base), _layout(definition)
     return None if before == after else f"layout: {before} -> {after}"
 
@@ -147,7 +147,7 @@ def _check_constraints(
 
 
 def _check_padded_keys(table: Table, base: TableState, schema: StructType) -> None:
-    """Refuse keys that the table's rows have with spaces at their end and the query's without."""
+    """Refuse CHAR keys: the table's values end with padding spaces, the query's values do not."""
     for key in table.declaration.upsert.keys if table.declaration.upsert else ():
         column, now = column_named(base.schema, key), column_named(schema, key)
         length = padded_length(column) if column else None
@@ -156,10 +156,10 @@ def _check_padded_keys(table: Table, base: TableState, schema: StructType) -> No
         if type(now.dataType) is type(column.dataType):
             raise DatasetError(
                 f"key {column.name!r} is {length} in table {base.identifier}: Spark pads it with "
-                f"spaces when it reads the table and not in the query, so rows would not be found "
-                f"and come twice. Make it a STRING (ALTER TABLE {base.identifier} ALTER COLUMN "
-                f"`{column.name}` TYPE STRING, for a CHAR that is no part of a struct; spaces that "
-                f"are stored stay), or use another key.",
+                f"spaces when it reads the table and not in the query, so rows would not match and "
+                f"would be inserted twice. Make it a STRING (ALTER TABLE {base.identifier} ALTER "
+                f"COLUMN `{column.name}` TYPE STRING, for a CHAR outside of a struct; stored "
+                f"spaces stay), or use another key.",
                 dataset=table.name,
             )
 
@@ -168,30 +168,30 @@ def _check_identities(table: Table, base: TableState, query: StructType) -> None
     """Refuse values for identity columns, as Delta does for its own writers."""
     way = "leave it out of the query"
     if table.keeps_rows:
-        way += ", so that Delta numbers the new rows and the others keep their numbers"
+        way += ", so that Delta numbers the new rows and existing rows keep their numbers"
     else:
-        way += ", which takes it off the table"
+        way += ", which drops it from the table"
     for column in given_identities(base.schema, query):
         if is_always_generated(column):
-            rule = "GENERATED ALWAYS AS IDENTITY, so that Delta alone makes its values"
+            rule = "GENERATED ALWAYS AS IDENTITY, so only Delta may give its values"
         elif table.kind == "upsert":
-            rule = "an identity column, whose values Delta does not update"
+            rule = "an identity column, and Delta does not update its values"
         else:
             continue
         raise DatasetError(
-            f"column {column.name} of table {base.identifier} is {rule}, and the query gives "
-            f"them. Ways out: {way}; or rename the dataset.",
+            f"column {column.name} of table {base.identifier} is {rule}, but the query has values "
+            f"for it. Ways out: {way}; or rename the dataset.",
             dataset=table.name,
         )
 
 
 def ways_out(table: Table, base: TableState, query: str = "query") -> str:
-    """The ways out of a change that a table does not take, as a sentence.
+    """The ways out when a table does not accept a change, as a sentence.
 
     Args:
         table: As declared.
         base: The table as it is.
-        query: What the sentence calls that which gives its rows.
+        query: `query` or `flow`: the word for the source of its rows.
     """
     ways = [f"let the {query} give what the table has (cast, or select the column)"]
     if table.declaration.schema_drift != "evolve":
@@ -205,8 +205,8 @@ def _check_owner(table: Table, base: TableState, pipeline: str) -> None:
     theirs = [column.lower() for column in base.partition_columns]
     if owner(base.properties) is None and theirs != [column.lower() for column in declared]:
         raise SchemaChangeError(
-            f"table {base.identifier} was made by somebody else, partitioned by "
-            f"({', '.join(base.partition_columns)}), and the declaration says "
+            f"table {base.identifier} was not created by a pipeline and is partitioned by "
+            f"({', '.join(base.partition_columns)}), but the declaration says "
             f"({', '.join(declared)}). Declare the same partition_cols, rename the dataset, or "
             f"drop the table.",
             dataset=table.name,
@@ -214,14 +214,15 @@ def _check_owner(table: Table, base: TableState, pipeline: str) -> None:
 
 
 def _check_kind(table: Table, base: TableState, *, is_full_refresh: bool) -> None:
-    """A stream would append to rows that are there already, a query would replace kept ones."""
+    """Refuse another kind of dataset over existing rows: it would double or replace them."""
     was = base.properties.get(KIND_KEY, table.kind)
     if was == table.kind or is_full_refresh or base.files == 0:
         return
     raise DatasetError(
-        f"table {base.identifier} holds the rows of a {was.replace('_', ' ')}, and the declaration "
-        f"makes it a {table.kind.replace('_', ' ')}, whose refresh would double or lose them. Ways "
-        f"out: {full_refresh_of(table, base.properties)}, rename the dataset, or drop the table.",
+        f"table {base.identifier} holds the rows of a {was.replace('_', ' ')}, but the declaration "
+        f"makes it a {table.kind.replace('_', ' ')}: its refresh would double or lose the rows. "
+        f"Ways out: {full_refresh_of(table, base.properties)}, rename the dataset, or drop the "
+        f"table.",
         dataset=table.name,
     )
 
@@ -244,8 +245,8 @@ def _check_columns(table: Table, schema: StructType) -> None:
     folded = {name.lower(): name for name in schema.names}
     unmergeable = [path for path, _ in columns_of(schema) if "`" in path or "${" in path]
     if keys and unmergeable:
-        # Delta 4.4 puts backticks around the names of `UPDATE *` without doubling those inside,
-        # and Spark replaces `${...}` in every SQL text, wherever it stands.
+        # Delta 4.4 quotes the names of `UPDATE *` without doubling backticks inside them, and
+        # Spark replaces `${...}` anywhere in a SQL text.
         raise DatasetError(
             f"column {', '.join(unmergeable)} has a backtick or ${{ in its name, which Delta's "
             f"MERGE cannot update; rename it in the query.",
@@ -254,8 +255,8 @@ def _check_columns(table: Table, schema: StructType) -> None:
     reserved = [name for name in schema.names if _is_reserved(name, table)]
     if reserved:
         raise DatasetError(
-            f"column {', '.join(reserved)} has a name that the engine or Spark needs for itself "
-            f"while it writes this table, and its values would be lost; rename it in the query.",
+            f"column {', '.join(reserved)} has a name that is reserved for the engine or Spark "
+            f"while this table is written, so its values would be lost; rename it in the query.",
             dataset=table.name,
         )
     for what, columns in (
@@ -266,7 +267,7 @@ def _check_columns(table: Table, schema: StructType) -> None:
         for column in columns:
             if column.lower() not in folded and not (what == "cluster_by" and "." in column):
                 raise DatasetError(
-                    f"{what} names {column!r}, which the query does not give"
+                    f"{what} names {column!r}, which is not a column of the query"
                     f"{suggestion(column, schema.names)}",
                     dataset=table.name,
                 )
@@ -282,12 +283,12 @@ def _check_columns(table: Table, schema: StructType) -> None:
 
 def _is_reserved(name: str, table: Table) -> bool:
     folded = name.lower()
-    # Of a table that keeps its rows we ask which file a row is in: `_metadata.file_path`.
+    # For a table that keeps its rows, we read the file of each row: `_metadata.file_path`.
     return folded.startswith(RESERVED_NAME_PREFIX) or (table.keeps_rows and folded == "_metadata")
 
 
 def _spelled(columns: Sequence[str], schema: StructType) -> tuple[str, ...]:
-    """Declared names as the table spells them; `cluster_by` may name a column inside a struct."""
+    """Declared names in the table's spelling; `cluster_by` may name a column inside a struct."""
     nested = {path.lower(): path for path, _ in columns_of(schema)}
     folded = nested | {name.lower(): name for name in schema.names}
     return tuple(folded.get(column.lower(), column) for column in columns)

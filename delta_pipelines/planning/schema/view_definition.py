@@ -1,4 +1,4 @@
-"""What a persisted view is to be, and whether the catalog has it so already. Pure."""
+"""Decide the definition of a persisted view, and whether the catalog already has it. Pure."""
 
 import hashlib
 import json
@@ -23,10 +23,7 @@ PUBLISHED = "the view is published exactly so"
 
 
 def published_sql(flow: Flow) -> str:
-    """A view's text with every dataset under the name that the catalog knows it by.
-
-    Args:
-        flow: The view's flow.
+    """A view's text with the catalog's name for every dataset.
 
     Raises:
         DatasetError: The flow is a function; only SQL text can be published.
@@ -48,35 +45,39 @@ def published_sql(flow: Flow) -> str:
 
 
 def _is(name: str, identifier: Identifier, flow: Flow) -> bool:
-    """True when a name of the text means the dataset in the catalog, too."""
+    """True when a name in the text also means the dataset in the catalog."""
     return parse_identifier(name, catalog=flow.catalog, schema=flow.schema) == identifier
 
 
 def view_properties(declaration: Declaration, pipeline: str | None) -> dict[str, str]:
-    """The properties a view is to have: the declared ones, and marks of its owner and settings.
+    """The wanted properties of a view: the declared ones, its owner and a hash of its settings.
 
-    Spark keeps settings with a view, those of the session beside those of the declaration; by the
-    mark a change of the declaration is seen.
+    Spark stores the settings of the session and of the declaration together with a view; the hash
+    shows a change of the declaration's settings.
 
     Args:
-        declaration: The view's.
+        declaration: The view's declaration.
         pipeline: Name of the pipeline that owns it; None for a view without an owner.
     """
     owned = {PIPELINE_KEY: pipeline} if pipeline is not None else {}
     settings = json.dumps(
         sorted((k, v) for k, v in declaration.spark_conf.items() if not is_sensitive(k))
     )
-    mark = {SETTINGS_KEY: hashlib.sha256(settings.encode()).hexdigest()[:16]}
-    return {**declaration.table_properties, **(mark if declaration.spark_conf else {}), **owned}
+    fingerprint = {SETTINGS_KEY: hashlib.sha256(settings.encode()).hexdigest()[:16]}
+    return {
+        **declaration.table_properties,
+        **(fingerprint if declaration.spark_conf else {}),
+        **owned,
+    }
 
 
 def view_labels(declaration: Declaration, pipeline: str | None) -> dict[str, str]:
-    """The properties and the comment that a view is to have, as `labels`."""
+    """The wanted properties and comment of a view, as `labels`."""
     return labels(view_properties(declaration, pipeline), declaration.comment)
 
 
 def labels(properties: Mapping[str, str], comment: str | None) -> dict[str, str]:
-    """A view's properties with its comment among them, as `ALTER VIEW` changes both.
+    """A view's properties and its comment as one mapping, because `ALTER VIEW` changes both.
 
     Example:
         >>> labels({"quality": "gold"}, "Late flights")
@@ -88,11 +89,6 @@ def labels(properties: Mapping[str, str], comment: str | None) -> dict[str, str]
 def check_view_owner(existing: ViewState, flow: Flow, pipeline: str) -> None:
     """Refuse to publish a view that another pipeline owns.
 
-    Args:
-        existing: The view in the catalog.
-        flow: The view's flow.
-        pipeline: Name of the pipeline.
-
     Raises:
         DatasetError: It belongs to another pipeline.
     """
@@ -101,13 +97,9 @@ def check_view_owner(existing: ViewState, flow: Flow, pipeline: str) -> None:
 
 
 def is_foreign(existing: ViewState, flow: Flow) -> bool:
-    """True for a view of nobody's that says something else: a hand-made one, not ours of old.
+    """True for a view in the catalog without an owner and with another text than ours.
 
-    Views that were published before they were marked have our text and no mark.
-
-    Args:
-        existing: The view in the catalog.
-        flow: The view's flow.
+    Views of older versions of this package have our text and no owner.
     """
     if existing.text is None or owner(existing.properties or {}) is not None:
         return False
@@ -122,15 +114,15 @@ def why_published(
     pipeline: str,
     settings: Mapping[str, str] | None = None,
 ) -> str | None:
-    """Why a view in the catalog is to be published anew; None when it is there exactly so.
+    """Why a view in the catalog must be published again; None when it is up to date.
 
     Args:
         existing: The view in the catalog.
         flow: The view's flow.
-        schema: Columns that its query gives now: the catalog keeps those of the day it was made.
+        schema: Columns of its query now; the catalog has the columns at the time of publishing.
         pipeline: Name of the pipeline.
-        settings: What Spark would keep with it now, of what can change rows: a view is read by the
-            settings of the day it was made. None when that is not known.
+        settings: The settings that can change rows and that Spark would store with the view now: a
+            view is read under its stored settings. None when they are unknown.
     """
     declaration = flow.declaration
     has, wanted = existing.properties, view_properties(declaration, pipeline)
@@ -144,11 +136,11 @@ def why_published(
     ):
         return "its text, comment, properties or columns changed"
     if settings is not None and existing.settings is not None:
-        told = changed("setting", existing.settings, settings)
-        if told:
-            return told
+        setting_change = changed("setting", existing.settings, settings)
+        if setting_change:
+            return setting_change
     if has != wanted:
-        return "it does not say yet which pipeline owns it"
+        return "its properties do not name the pipeline that owns it yet"
     return None
 
 
@@ -162,25 +154,20 @@ def _reads_in(existing: ViewState, flow: Flow) -> bool:
 
 
 def view_changes(existing: ViewState, schema: StructType) -> list[SchemaChange]:
-    """What changes in a view's columns; a view's NOT NULL says nothing, so it is left out.
-
-    Args:
-        existing: The view in the catalog.
-        schema: Columns that its query gives now.
-    """
+    """The changes of a view's columns, without NOT NULL, which has no meaning in a view."""
     return diff_schemas(nullable_schema(existing.schema), nullable_schema(schema))
 
 
 def check_view_columns(schema: StructType, dataset: str, *, case_sensitive: bool) -> None:
-    """Refuse columns that no persisted view can have.
+    """Refuse columns that a persisted view cannot have.
 
     Args:
         schema: Columns of an analysed query.
         dataset: Declared name, for messages.
-        case_sensitive: As the session's `spark.sql.caseSensitive`.
+        case_sensitive: The session's `spark.sql.caseSensitive`.
 
     Raises:
-        DatasetError: A column has no name of its own, or the name of an earlier one.
+        DatasetError: A column has no name of its own, or the name of an earlier column.
 
     Source of the rules: Spark's errors CREATE_PERMANENT_VIEW_WITHOUT_ALIAS, COLUMN_ALREADY_EXISTS.
     """

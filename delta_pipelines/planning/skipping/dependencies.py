@@ -1,4 +1,4 @@
-"""What a dataset's rows depend on, as a value that every commit keeps in its user metadata."""
+"""A dataset's dependencies, as a value that every commit stores in its user metadata."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,27 +16,28 @@ from delta_pipelines.model.stored_values import (
 from delta_pipelines.model.table_state import TableVersion
 
 FORMAT = 3
-"""Of the recorded value and of how its hashes are made; another one is not comparable, so the
+"""Version of the recorded value and of its hashes. Another version is not comparable, so the
 dataset is refreshed once."""
 
 
 @dataclass(frozen=True)
 class Dependencies:
-    """Equal dependencies give equal rows.
+    """What a dataset's rows depend on: equal dependencies give equal rows.
 
     Args:
         definition: `definition_hash` of the dataset.
-        plan: Hash of its analysed plan, which shows what its function made of the outside world.
+        plan: Hash of its analysed plan, which shows everything that its function computed.
         engine: Versions of Spark and Delta.
-        tables: The tables it reads, through views -> their rows.
+        tables: The tables that it reads, through views -> the version of their rows.
         views: The views between it and those tables -> `definition_hash`.
         files: Root paths of other files -> hash of their listing.
-        functions: Python functions that run on its rows -> hash of what Spark ships of them.
-        modules: Hash of the author's code that such functions may use; empty without them.
-        libraries: Hash of the versions of Python and of what is installed; empty without them.
+        functions: Python functions that run on its rows -> hash of their pickled code.
+        modules: Hash of the author's code that such functions may use; empty without functions.
+        libraries: Hash of the versions of Python and of installed packages; empty without
+            functions.
         settings: Settings of the session that can change rows.
-        without_version: What else it depends on, each as the end of a sentence: nothing says
-            whether that changed.
+        without_version: Dependencies without a version, each as a part of a sentence: whether
+            they changed is unknown.
     """
 
     definition: str
@@ -52,12 +53,12 @@ class Dependencies:
     without_version: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, ready for JSON."""
+        """The dependencies as plain values, ready for JSON."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
     def from_dict(cls, recorded: object) -> "Dependencies | None":
-        """Read what `to_dict` gave; None when it is anything else."""
+        """Read a result of `to_dict`; None for any other value."""
         if not isinstance(recorded, dict) or recorded.get("format") != FORMAT:
             return None
         values = {key: value for key, value in recorded.items() if key != "format"}
@@ -76,7 +77,7 @@ class Dependencies:
             "modules": stored_text,
             "libraries": stored_text,
             "settings": texts,
-            "without_version": lambda ends: stored_list(ends, stored_text),
+            "without_version": lambda sentences: stored_list(sentences, stored_text),
         }
         try:
             return cls(**stored_fields(values, known)) if values.keys() == known.keys() else None
@@ -90,8 +91,8 @@ class LastWrite:
 
     Args:
         version: Its Delta version.
-        ours: True when this pipeline made it for this dataset.
-        dependencies: What its rows depended on; None when it does not say.
+        ours: True when this pipeline wrote it for this dataset.
+        dependencies: What its rows depended on; None when it is not recorded.
     """
 
     version: int
@@ -105,15 +106,15 @@ class LastWrite:
         """Read a commit's user metadata.
 
         Args:
-            version: The commit.
-            user_metadata: What its writer left.
-            pipeline: The pipeline that asks.
+            version: Version of the commit.
+            user_metadata: The writer's text, None when there is none.
+            pipeline: Name of this pipeline.
             dataset: Qualified name of the dataset.
         """
-        said = json_object(user_metadata)
-        if said is None:
+        metadata = json_object(user_metadata)
+        if metadata is None:
             return cls(version, ours=False)
-        whose = str(said.get("dataset")).removeprefix(f"{SESSION_CATALOG}.")
-        same = whose == dataset.removeprefix(f"{SESSION_CATALOG}.")
-        ours = said.get("pipeline") == pipeline and same
-        return cls(version, ours, Dependencies.from_dict(said.get("dependencies")))
+        written_for = str(metadata.get("dataset")).removeprefix(f"{SESSION_CATALOG}.")
+        same = written_for == dataset.removeprefix(f"{SESSION_CATALOG}.")
+        ours = metadata.get("pipeline") == pipeline and same
+        return cls(version, ours, Dependencies.from_dict(metadata.get("dependencies")))

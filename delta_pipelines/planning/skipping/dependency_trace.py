@@ -1,4 +1,4 @@
-"""Traces what a dataset's rows depend on, from its analysed query; starts no Spark job."""
+"""Trace a dataset's dependencies from its analysed query; start no Spark job."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MAX_FOUND = 10_000
-_found_in_place: dict[TableVersion, Dependencies] = {}
+_merged_without_commit: dict[TableVersion, Dependencies] = {}
 
 
 def trace(
@@ -40,26 +40,26 @@ def trace(
     markers: Mapping[str, Identifier],
     known: Callable[[str], TableState | None],
 ) -> Dependencies | None:
-    """Tell what a dataset's rows depend on.
+    """Trace a dataset's dependencies.
 
     Args:
-        session: A session of the caller's own, to make texts in.
+        session: A session that no other code uses, to make texts in.
         graph: The pipeline's graph.
-        flow: Its flow.
+        flow: The dataset's flow.
         rows: The analysed query.
-        markers: Which input each alias in the query stands for (`Binder.markers`).
-        known: Gives a table of the pipeline, or a source, by its location.
+        markers: Alias in the query -> the input that it stands for (`Binder.markers`).
+        known: Returns a table of the pipeline, or a source, by its location.
 
     Returns:
-        None where Delta's classes are out of reach; such a dataset is refreshed always.
+        None where Delta's classes cannot be reached; such a dataset is always refreshed.
     """
     if unavailable(session, flow.target):
         return None
     try:
         return _traced(session, graph, flow, rows, markers, known)
     except Exception as error:  # noqa: BLE001 - its trace is logged, without credentials
-        # A refresh that could be done must not fail because it cannot be told to be needless.
-        log.warning("%s: cannot tell what its rows depend on", flow.target)
+        # A refresh must not fail because we cannot decide whether it is needed.
+        log.warning("%s: its dependencies cannot be traced, so it is refreshed.", flow.target)
         log_trace(log, session, error)
         return None
 
@@ -108,44 +108,44 @@ def last_write(session: "SparkSession", state: TableState, pipeline: str) -> Las
     Args:
         session: Any session.
         state: The table.
-        pipeline: The pipeline that asks.
+        pipeline: Name of this pipeline.
     """
     rows = last_data_version(session, state)
-    version, found = rows.version, _found_in_place.get(rows)
+    version, found = rows.version, _merged_without_commit.get(rows)
     if found is not None:
         return LastWrite(version, ours=True, dependencies=found)
     last = _write_at(session, state, version, pipeline)
-    # A later commit that changed only properties says what the rows would depend on by then.
+    # A later commit that changed only properties records the dependencies at its time.
     for later in range(state.version, version, -1):
-        told = _write_at(session, state, later, pipeline)
-        if told.ours and told.dependencies is not None:
-            return replace(last, dependencies=told.dependencies)
+        write = _write_at(session, state, later, pipeline)
+        if write.ours and write.dependencies is not None:
+            return replace(last, dependencies=write.dependencies)
     return last
 
 
 def _write_at(session: "SparkSession", state: TableState, version: int, pipeline: str) -> LastWrite:
     entry = recorded_entry(session, state.log_end, version)
-    said = None if entry is None else entry.user_metadata
-    return LastWrite.of(version, said, pipeline=pipeline, dataset=str(state.identifier))
+    metadata = None if entry is None else entry.user_metadata
+    return LastWrite.of(version, metadata, pipeline=pipeline, dataset=str(state.identifier))
 
 
-def found_in_place(
+def remember_dependencies(
     session: "SparkSession", state: TableState, dependencies: Dependencies | None
 ) -> None:
-    """Note that a merge found all its rows in the table, and so made no commit to say so in.
+    """Remember the dependencies of a merge that changed no row and so made no commit.
 
-    Only this process knows it: another one merges once more, and finds them in place again.
+    Only this process remembers them: another process merges once more, again without a commit.
 
     Args:
         session: Any session.
         state: The table.
-        dependencies: What the merged rows depended on.
+        dependencies: The dependencies of the merged rows.
     """
     if dependencies is None:
         return
-    if len(_found_in_place) >= _MAX_FOUND:
-        _found_in_place.clear()
-    _found_in_place[last_data_version(session, state)] = dependencies
+    if len(_merged_without_commit) >= _MAX_FOUND:
+        _merged_without_commit.clear()
+    _merged_without_commit[last_data_version(session, state)] = dependencies
 
 
 def views_between(graph: Graph, identifier: Identifier) -> tuple[View, ...]:

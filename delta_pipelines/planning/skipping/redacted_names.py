@@ -1,8 +1,8 @@
-"""Names that hold a credential, as a commit records them: readable, and still comparable. Pure.
+"""Record names that contain a credential: redacted, and still comparable. Pure.
 
-A path or a table's name may hold a credential, or only a word that is one elsewhere. The commit
-says `/landing/*** [sha256:0123456789abcdef]`: the redacted text for people, and a hash of the true
-name, by which the next run finds it again whatever that run itself knows to be a credential.
+A path or a table's name may contain a credential, or a word that is a credential elsewhere. The
+commit records `/landing/*** [sha256:0123456789abcdef]`: the redacted text for people, and a hash of
+the true name. By the hash the next run recognises the name, whichever credentials that run knows.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ V = TypeVar("V")
 
 
 def recorded_name(name: str, redaction: Redaction) -> str:
-    """A name without credentials; one in which some were stays another than its like.
+    """A name without credentials; two different names stay different.
 
     Args:
         name: The true name.
-        redaction: Takes credentials out of text.
+        redaction: Removes credentials from text.
 
     Example:
         >>> recorded_name("/a?password=hunter22", Redaction())
@@ -35,20 +35,13 @@ def recorded_name(name: str, redaction: Redaction) -> str:
 
 
 def recorded(dependencies: Dependencies, redaction: Redaction) -> Dependencies:
-    """What a dataset depends on, without credentials.
+    """Redact a dataset's dependencies; hashes, table ids and versions stay as they are."""
 
-    Hashes, table ids and versions hold none, and stay as they are.
-
-    Args:
-        dependencies: With true names.
-        redaction: Takes credentials out of text.
-    """
-
-    def told(text: str) -> str:
+    def redacted(text: str) -> str:
         return recorded_name(text, redaction)
 
     def named(values: Mapping[str, V]) -> dict[str, V]:
-        return {told(name): value for name, value in values.items()}
+        return {redacted(name): value for name, value in values.items()}
 
     return replace(
         dependencies,
@@ -56,20 +49,20 @@ def recorded(dependencies: Dependencies, redaction: Redaction) -> Dependencies:
         views=named(dependencies.views),
         files=named(dependencies.files),
         functions=named(dependencies.functions),
-        settings={told(name): told(value) for name, value in dependencies.settings.items()},
+        settings={redacted(name): redacted(value) for name, value in dependencies.settings.items()},
         without_version=tuple(redaction.text(text) for text in dependencies.without_version),
     )
 
 
 def recognised(before: Dependencies, now: Dependencies) -> Dependencies:
-    """What a commit recorded, with the true names of what is still there.
+    """Restore the true names in recorded dependencies.
 
     Args:
-        before: As it was recorded; names in which nothing was redacted stand there as they are.
-        now: What the dataset depends on now, with true names.
+        before: As recorded.
+        now: The dependencies now, with true names.
 
     Returns:
-        What is there no longer keeps its redacted name.
+        `before`, where only names that are not in `now` stay redacted.
     """
     return replace(
         before,

@@ -1,4 +1,4 @@
-"""The decision whether a refresh would change anything. Pure."""
+"""Decide whether a refresh would change anything. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from delta_pipelines.planning.skipping.dependencies import Dependencies, LastWri
 from delta_pipelines.planning.skipping.redacted_names import recognised
 
 DECIDED = ("materialized_view", "upsert")
-"""Kinds that are left alone when nothing changed; a stream knows by itself what is new."""
+"""Kinds that are skipped when nothing changed; a stream knows by itself what is new."""
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,8 @@ class Verdict:
     """Whether to refresh a dataset.
 
     Args:
-        unchanged: True when its rows and definition are what a refresh would make.
-        reason: Why; the part of a sentence behind "because" when it is to be refreshed.
+        unchanged: True when a refresh would change neither its rows nor its definition.
+        reason: Why; the part of a sentence after "because" when it must be refreshed.
     """
 
     unchanged: bool
@@ -31,11 +31,11 @@ def judge(
     changes: Sequence[str] = (),
     force: bool = False,
 ) -> Verdict:
-    """Decide whether a table that exists is to be refreshed.
+    """Decide whether an existing table must be refreshed.
 
     Args:
         last: The commit that last changed its rows.
-        now: What its rows would depend on; None when that cannot be told.
+        now: The dependencies of a refresh now; None when they are unknown.
         changes: What a refresh would change besides rows.
         force: True when the user wants a refresh in any case.
 
@@ -47,18 +47,18 @@ def judge(
     if force:
         return Verdict(False, "that was forced")
     if not last.ours:
-        return Verdict(False, f"somebody else changed its rows at version {last.version}")
+        return Verdict(False, f"another writer changed its rows at version {last.version}")
     if now is None:
-        return Verdict(False, "this session cannot tell what its rows depend on")
+        return Verdict(False, "its dependencies cannot be traced in this session")
     before = last.dependencies
     if before is None:
-        return Verdict(False, f"version {last.version} does not say what its rows depended on")
+        return Verdict(False, f"version {last.version} does not record its dependencies")
     if now.without_version:
         return Verdict(False, "; ".join(now.without_version))
     if before.without_version:
-        # What it was then cannot be known, so that it may have changed since.
-        said = "; ".join(before.without_version)
-        return Verdict(False, f"its last refresh depended on what has no version ({said})")
+        # Its state at that time is unknown, so it may have changed since.
+        listed = "; ".join(before.without_version)
+        return Verdict(False, f"its last refresh had a dependency without a version ({listed})")
     if changes:
         return Verdict(False, f"its definition changed ({'; '.join(changes)})")
     difference = _difference(recognised(before, now), now)
@@ -68,18 +68,18 @@ def judge(
 
 
 def judge_overtaken(last: LastWrite, now: Dependencies | None) -> Verdict | None:
-    """Decide whether a table is left to a run that refreshed it since this run was planned.
+    """Decide whether to skip a table that another run refreshed since this run was planned.
 
-    Rows of older versions than that run read are not to come back, nor columns that it gave the
-    table because they are new in an input. What differs may so be the versions of tables, of which
-    none is newer now, and the query's plan, which shows the columns of those versions.
+    This run must not bring back older rows or columns than the other run wrote. So it skips the
+    table when the two runs differ only in the versions of tables, none of which is newer in this
+    run, and in the query's plan, which depends on the columns of those versions.
 
     Args:
         last: The commit that last changed its rows.
-        now: What its rows would depend on; None when that cannot be told.
+        now: The dependencies of a refresh now; None when they are unknown.
 
     Returns:
-        None when this run has something to add.
+        None when this run must refresh the table.
     """
     before = last.dependencies
     if not last.ours or before is None or now is None or now.without_version:
@@ -109,27 +109,27 @@ def _difference(before: Dependencies, now: Dependencies) -> str | None:
         ("function", before.functions, now.functions),
         ("setting", before.settings, now.settings),
     ):
-        told = changed(what, old, new)
-        if told:
-            return told
+        difference = changed(what, old, new)
+        if difference:
+            return difference
     if before.modules != now.modules:
-        return "a Python file of yours changed, which its functions may use"
+        return "one of your Python files changed, which its functions may use"
     if before.libraries != now.libraries:
         return "Python or an installed library changed, which its functions may use"
     if before.engine != now.engine:
-        return f"it was computed by {before.engine} and would be by {now.engine}"
+        return f"it was computed by {before.engine}, and the session has {now.engine}"
     if before.plan != now.plan:
-        return "its query gives another plan"
+        return "its query has another plan"
     return None
 
 
 def changed(what: str, before: Mapping[str, object], now: Mapping[str, object]) -> str | None:
-    """Tell the first of two sets of values that changed, as a sentence; None when none did.
+    """Describe the first value that changed, as a sentence; None when none did.
 
     Args:
-        what: What they are: `view`, `table`, `files`, `function` or `setting`.
+        what: The kind of values: `view`, `table`, `files`, `function` or `setting`.
         before: Value by name.
-        now: The same, now.
+        now: Value by name, now.
 
     Example:
         >>> changed("setting", {"a": "1"}, {"a": "2"})
@@ -143,9 +143,9 @@ def changed(what: str, before: Mapping[str, object], now: Mapping[str, object]) 
         return f"it reads {name} {'now' if old is None else 'no longer'}"
     if isinstance(old, TableVersion) and isinstance(new, TableVersion):
         if old.table_id != new.table_id:
-            return f"{name} was made anew"
+            return f"{name} was dropped and created again"
         if old.version == new.version and not old.commit:
-            return f"it is not recorded which commit of {name} was its version {old.version}"
+            return f"the commit of version {old.version} of {name} was not recorded"
         if old.version == new.version:
             return f"{name} was put back from a copy (its version {old.version} is another commit)"
         return f"{name} changed (version {old.version} -> {new.version})"

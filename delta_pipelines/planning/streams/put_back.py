@@ -1,4 +1,4 @@
-"""Streams whose sources or target were put back from a copy."""
+"""Find streams with a source or target that was replaced by an older copy of its files."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 def put_back(
     spark: "SparkSession", read: SourceCommits, now: Mapping[str, TableState]
 ) -> list[str]:
-    """Say which tables no longer have the commit that a checkpoint has read last.
+    """List the tables that no longer have the last commit that a checkpoint has read.
 
-    Such a table has lost rows that were read, or has other rows in versions that count as read.
+    Such a table lost rows that were read, or has other rows in versions that count as read.
 
     Args:
         spark: A classic session.
-        read: What the checkpoint has read last.
-        now: Name -> the table, of all that the checkpoint's streams read.
+        read: The last commit of each table that the checkpoint has read.
+        now: Name -> table, for all tables that the checkpoint's streams read.
 
     Returns:
-        One part of a sentence for each.
+        One part of a sentence for each table.
     """
     problems = []
     for name, state in now.items():
@@ -36,20 +36,20 @@ def put_back(
             continue
         if state.version < last.version:
             problems.append(
-                f"its stream input {name} was put back from a copy (it has version "
-                f"{state.version}, of which the checkpoint has read {last.version})"
+                f"its stream input {name} was put back from a copy (its version is "
+                f"{state.version}, but the checkpoint has read version {last.version})"
             )
             continue
         entry = recorded_entry(spark, state.log_end, last.version)
         if entry is None:
             problems.append(
-                f"version {last.version} of its stream input {name}, the last one that the "
+                f"version {last.version} of its stream input {name}, the last version that the "
                 f"checkpoint has read, was deleted from the table's log"
             )
         elif entry.commit != last.commit:
             problems.append(
-                f"its stream input {name} was put back from a copy and written to (version "
-                f"{last.version} is another commit than the one that the checkpoint has read)"
+                f"its stream input {name} was put back from a copy and written to (its version "
+                f"{last.version} is not the commit that the checkpoint has read)"
             )
     return problems
 
@@ -57,10 +57,10 @@ def put_back(
 def check_target(
     spark: "SparkSession", table: Table, flow: Flow, base: TableState | None, checkpoint: str
 ) -> None:
-    """Refuse to go on with a stream whose target was put back from a copy.
+    """Refuse to go on with a stream when its target was replaced by a copy.
 
-    The table lacks micro-batches then that the checkpoint counts as written. Where the recorded
-    commit was deleted from the table's log nothing is known, and nothing is refused.
+    Such a table lacks micro-batches that the checkpoint counts as written. When the recorded commit
+    was deleted from the table's log, this is unknown and the stream goes on.
 
     Args:
         spark: A classic session.
@@ -70,7 +70,7 @@ def check_target(
         checkpoint: The checkpoint's folder.
 
     Raises:
-        DatasetError: Names what was found and the ways out.
+        DatasetError: Names the evidence and the ways out.
     """
     if base is None:
         return
@@ -78,11 +78,11 @@ def check_target(
     if last is None or last.table_id != base.table_id:
         return
     if base.version < last.version:
-        found = f"it has version {base.version}, and had {last.version}"
+        found = f"its version is {base.version}, but it had version {last.version}"
     else:
         entry = recorded_entry(spark, base.log_end, last.version)
         if entry is None or entry.commit == last.commit:
             return
-        found = f"its version {last.version} is another commit than it was"
+        found = f"its version {last.version} is now another commit"
     reason = put_back_reason(table, flow, base.properties, found)
     raise DatasetError(reason, dataset=table.name)

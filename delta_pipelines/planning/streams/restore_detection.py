@@ -1,6 +1,6 @@
-"""A table that was restored to an older version, and the micro-batches that went with it.
+"""Find micro-batches that a RESTORE removed from a table.
 
-The checkpoints stand where they stood, so what these batches had read would never come again.
+A RESTORE does not change the checkpoints, so the rows of these batches would never be read again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 RESTORE = "RESTORE"
 MAX_COMMITS = 100
-"""So far back a refresh looks for a RESTORE in what a stream is about to read."""
+"""The most commits in which a refresh looks for a RESTORE before a stream reads them."""
 COMPLETE_KEY = "complete_checkpoints"
 """In the user metadata of a micro-batch: the checkpoints of the flows that its run refreshed. The
-table lacked no batch of them in the version that the micro-batch was based on."""
+version that the micro-batch was based on had all their batches."""
 BASED_ON_KEY = "based_on"
-"""In the user metadata of a micro-batch: that version."""
+"""In the user metadata of a micro-batch: the version that it was based on."""
 
 
 @dataclass(frozen=True)
 class Restored:
-    """A RESTORE that took micro-batches out of a table.
+    """A RESTORE that removed micro-batches from a table.
 
     Args:
-        version: Its commit.
-        to: What it went back to: `version 3`, or a time.
-        flows: The flows whose batches went, by their names in lower case.
+        version: Version of its commit.
+        to: The target of the RESTORE: `version 3`, or a time.
+        flows: Names, in lower case, of the flows that lost batches.
     """
 
     version: int
@@ -46,18 +46,18 @@ class Restored:
 def check_not_restored(
     spark: "SparkSession", table: Table, flows: Sequence[Flow], base: TableState | None
 ) -> None:
-    """Refuse streams into a table from which a RESTORE took batches that they have read.
+    """Refuse streams into a table that lost some of their batches by a RESTORE.
 
-    Reads the table's last commit, and those before it up to the last batch; starts no Spark job.
+    Read the table's commits from the last one back to the last batch; start no Spark job.
 
     Args:
         spark: The session.
         table: The table.
         flows: Its flows that go on from their checkpoints.
-        base: The table now.
+        base: The table's state now.
 
     Raises:
-        DatasetError: It has lost batches.
+        DatasetError: The table lost batches.
     """
     if base is None or not flows:
         return
@@ -77,45 +77,45 @@ def check_not_restored(
 def lost_batches(
     entry: Callable[[int], HistoryEntry | None], version: int, checkpoints: Mapping[str, str]
 ) -> Restored | None:
-    """Find a RESTORE behind which a table lacks batches of its checkpoints. Pure.
+    """Find a RESTORE that removed batches of a table's checkpoints. Pure.
 
-    Reads the commits from the newest one back until it knows of each checkpoint that no batch is
-    missing: a batch says which checkpoints had all of theirs in the version that it was based on.
-    Commits that a RESTORE took out do not count; one that undoes an earlier RESTORE brings them
-    back. A RESTORE that names a time counts as before every batch, for the log does not say which
+    Read the commits from the newest one back until every checkpoint is known to be complete: a
+    batch records which checkpoints had all their batches in the version that it was based on.
+    Commits that a RESTORE removed do not count; a RESTORE that undoes an earlier one brings them
+    back. A RESTORE to a time counts as before every batch, because the log does not say which
     version that was.
 
     Args:
-        entry: A version -> what its commit says about itself, None when its log is gone.
+        entry: Returns the history entry of a version, None when its log file is gone.
         version: The table's latest version.
         checkpoints: Id of a checkpoint -> its flow.
 
     Returns:
-        None when the table has its batches, or when the log does not reach back far enough.
+        None when the table has all batches, or when the log does not reach back far enough.
     """
     waiting, lost = dict(checkpoints), set[str]()
     complete: dict[str, int] = {}
     restore, to, where = version, version, ""
     for at in range(version, -1, -1):
         if at <= to:
-            waiting = {one: flow for one, flow in waiting.items() if complete.get(one, -1) < at}
-        said = entry(at) if waiting else None
-        if said is None or (lost and at <= to):
+            waiting = {id_: flow for id_, flow in waiting.items() if complete.get(id_, -1) < at}
+        commit = entry(at) if waiting else None
+        if commit is None or (lost and at <= to):
             break
-        batch = _Batch.of(said)
+        batch = _Batch.of(commit)
         if at > to:
             lost |= {batch.checkpoint} & waiting.keys()
             continue
-        for one in (batch.checkpoint, *batch.complete):
-            complete.setdefault(one, batch.based_on)
-        if said.operation == RESTORE:
-            restore, (to, where) = at, _restored_to(said)
-            complete = {one: known for one, known in complete.items() if known <= to}
-    return Restored(restore, where, frozenset(checkpoints[one] for one in lost)) if lost else None
+        for id_ in (batch.checkpoint, *batch.complete):
+            complete.setdefault(id_, batch.based_on)
+        if commit.operation == RESTORE:
+            restore, (to, where) = at, _restored_to(commit)
+            complete = {id_: known for id_, known in complete.items() if known <= to}
+    return Restored(restore, where, frozenset(checkpoints[id_] for id_ in lost)) if lost else None
 
 
 def _restored_to(entry: HistoryEntry) -> tuple[int, str]:
-    """The version that a RESTORE went back to, -1 when it names a time; and both as text."""
+    """The version that a RESTORE went back to, -1 when it names a time; and the target as text."""
     number = file_number(entry.parameters.get("version", ""))
     if number is None:
         return -1, str(entry.parameters.get("timestamp"))
@@ -123,9 +123,9 @@ def _restored_to(entry: HistoryEntry) -> tuple[int, str]:
 
 
 def brings_rows_back(entry: HistoryEntry) -> bool:
-    """True for a RESTORE that only adds files, which a stream cannot tell from new rows. Pure.
+    """True for a RESTORE that only adds files: a stream would read them as new rows. Pure.
 
-    One that removes files too is a change to a stream, which stops there or leaves it out.
+    A RESTORE that also removes files is a change commit, where a stream stops or skips it.
     """
     metrics = entry.metrics
     return (
@@ -137,12 +137,12 @@ def brings_rows_back(entry: HistoryEntry) -> bool:
 
 @dataclass(frozen=True)
 class _Batch:
-    """What a commit says about micro-batches.
+    """A commit's record of micro-batches.
 
     Args:
-        checkpoint: The checkpoint whose micro-batch it is; empty for any other commit.
-        complete: The checkpoints that lacked no batch in the version that it was based on.
-        based_on: That version; of a commit that does not name it, its own.
+        checkpoint: The checkpoint of its micro-batch; empty for any other commit.
+        complete: The checkpoints that had all batches in the version that it was based on.
+        based_on: That version; the commit's own version when it is not recorded.
     """
 
     checkpoint: str
@@ -151,12 +151,12 @@ class _Batch:
 
     @classmethod
     def of(cls, entry: HistoryEntry) -> "_Batch":
-        said = json_object(entry.user_metadata)
-        if said is None:
+        metadata = json_object(entry.user_metadata)
+        if metadata is None:
             return cls("", (), entry.version)
-        complete, based_on = said.get(COMPLETE_KEY), said.get(BASED_ON_KEY)
+        complete, based_on = metadata.get(COMPLETE_KEY), metadata.get(BASED_ON_KEY)
         return cls(
-            str(said.get("checkpoint", "")),
+            str(metadata.get("checkpoint", "")),
             tuple(map(str, complete)) if isinstance(complete, list) else (),
             min(based_on, entry.version) if isinstance(based_on, int) else entry.version,
         )

@@ -1,4 +1,4 @@
-"""A table's streams, held against its checkpoints while planning; nothing is read from them."""
+"""Check a table's streams against its checkpoints while planning; read nothing from the streams."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Folders = Mapping[str, Mapping[str, StreamSource]]
-"""Flow -> the folders of files that it streams, by a name that may be shown."""
+"""Flow -> the folders of files that it streams, by their redacted names."""
 NOTHING_NEW = "its streams have nothing new"
 _DAY_MS = 86_400_000
 
@@ -53,15 +53,15 @@ def old_checkpoints(
     storage: str,
     retention_days: float,
 ) -> list[str]:
-    """The folders of checkpoints of a table that were replaced longer ago than the retention.
+    """The checkpoint folders of a table that were replaced longer ago than the retention.
 
-    Others' folders may lie beside them: a second warehouse can share the storage root.
+    Folders of other tables may lie beside them: a second warehouse can share the storage root.
 
     Args:
         spark: The session.
         state: The table.
         storage: Root folder of the checkpoints.
-        retention_days: Days that they are kept.
+        retention_days: Days to keep them.
     """
     if state is None or state.is_copy:
         return []
@@ -80,8 +80,8 @@ class StreamPlans:
     """Plans the streams of a run's tables.
 
     Args:
-        plan: The run's plan, of which no dataset is planned yet.
-        tables: What exists.
+        plan: The run's plan, still without datasets.
+        tables: The tables of the run.
         chosen: What the run refreshes.
     """
 
@@ -93,12 +93,7 @@ class StreamPlans:
         self._read: dict[str, SourceCommits | None] = {}
 
     def folders(self, table: Table, frames: "Sequence[DataFrame]") -> Folders:
-        """The folders of files that a table's flows read as streams.
-
-        Args:
-            table: The table.
-            frames: Its analysed queries, one per flow.
-        """
+        """The folders of files that a table's flows read as streams; one frame per flow."""
         found: dict[str, dict[str, StreamSource]] = {}
         for flow, frame in zip(self._graph.flows_of(table.identifier), frames, strict=True):
             streamed = stream_folders(frame) if is_stream(flow, frame) else []
@@ -119,20 +114,20 @@ class StreamPlans:
         *,
         is_full_refresh: bool,
     ) -> tuple[str, ...]:
-        """Hold a table's streams against its checkpoints.
+        """Check a table's streams against its checkpoints.
 
         Args:
             table: The table.
             frames: Its analysed queries, one per flow.
-            folders: What they read of files.
-            definition: What it is to be.
+            folders: From `folders`.
+            definition: The wanted definition of the table.
             is_full_refresh: True when its rows are wiped first.
 
         Returns:
-            What is notable about them, as sentences.
+            Notes, as sentences.
 
         Raises:
-            DatasetError: A stream cannot append or takes its folder for a pattern, a source no
+            DatasetError: A stream cannot append or treats its folder as a pattern, a source no
                 longer fits its checkpoint, or the table cannot be written in one commit.
             SchemaChangeError: Rows that streams have read would have to be written again.
         """
@@ -160,13 +155,17 @@ class StreamPlans:
             elif had is not None:
                 path = had.path(self._plan.storage, table.identifier, flow.key)
                 check_target(frame.sparkSession, table, flow, base, path)
-                told = had.outdated(self._sources(flow))
-                told += self._put_back(frame.sparkSession, table, flow, had) if not told else []
+                changes = had.outdated(self._sources(flow))
+                changes += (
+                    self._put_back(frame.sparkSession, table, flow, had) if not changes else []
+                )
                 moved = had.moved(folders[flow.key])
                 if moved and takes_all_for_new(frame.sparkSession, frame, path, moved.values()):
-                    told += moved
-                if told:
-                    raise DatasetError(outdated_reason(table, flow, has, told), dataset=table.name)
+                    changes += moved
+                if changes:
+                    raise DatasetError(
+                        outdated_reason(table, flow, has, changes), dataset=table.name
+                    )
         declared = {flow.key for flow in flows}
         notes += [
             f"flow {name!r} is no longer declared; its checkpoint is kept"
@@ -181,8 +180,8 @@ class StreamPlans:
             and needs_rewrite(base.schema, definition.schema)
         ):
             raise SchemaChangeError(
-                "a column gets a wider type, for which every file would be written again, and "
-                "streams that read this table would see all rows twice. Ways out: cast the column "
+                "a column gets a wider type, so every file would be written again, and streams "
+                "that read this table would see all rows twice. Ways out: cast the column "
                 f"in the query, or {full_refresh_of(table, has, 'the table')}.",
                 dataset=table.name,
             )
@@ -191,14 +190,14 @@ class StreamPlans:
     def have_nothing_new(
         self, table: Table, frames: "Sequence[DataFrame]", folders: Folders
     ) -> bool:
-        """True when a table's streams have read all that there is, and go on as they are.
+        """True when a table's streams have read everything and are not reset.
 
-        Where an older checkpoint is still to be deleted, a refresh has to.
+        When an old checkpoint has to be deleted, a refresh is needed.
 
         Args:
             table: The table, which exists.
             frames: Its analysed queries, one per flow.
-            folders: What they read of files.
+            folders: From `folders`.
         """
         storage = self._plan.storage
         base = self._tables.state(table.identifier)
@@ -226,7 +225,7 @@ class StreamPlans:
     def _put_back(
         self, spark: "SparkSession", table: Table, flow: Flow, had: Checkpoint
     ) -> list[str]:
-        """Say which tables that a flow streams were put back from a copy."""
+        """List the streamed tables of a flow that were replaced by a copy."""
         path = had.path(self._plan.storage, table.identifier, flow.key)
         found = {i: self._tables.state(i) for i in stream_inputs(self._graph, flow)}
         states = {str(i.plain): state for i, state in found.items() if state is not None}
@@ -235,7 +234,7 @@ class StreamPlans:
         return put_back(spark, read, states) if read else []
 
     def _sources(self, flow: Flow) -> dict[str, StreamSource | None]:
-        """What a flow's streams will read in this run; None for what it has yet to create."""
+        """What a flow's streams will read in this run; None for a table that it will create."""
         sources: dict[str, StreamSource | None] = {}
         for identifier in stream_inputs(self._graph, flow):
             state = self._tables.state(identifier)
@@ -255,17 +254,17 @@ class StreamPlans:
 
 
 def _check_one_commit(table: Table, spark: "SparkSession") -> None:
-    """Refuse streams into a table whose rows and checkpoints cannot change together.
+    """Refuse streams into a table when its rows and checkpoints cannot change in one commit.
 
-    A crash between two commits would leave a wiped table with the old checkpoints; and where the
-    batches that it knows cannot be read, a lost checkpoint is not noticed.
+    A crash between two commits would leave a wiped table with the old checkpoints. And when the
+    table's batches cannot be read, a lost checkpoint is not noticed.
     """
     reason = unavailable(spark, table.identifier)
     if reason:
         raise DatasetError(
-            f"streams fill a table exactly once only where its rows and its checkpoints change in "
-            f"one commit, and that is not possible: {reason} Ways out: use the versions of Delta "
-            f"that the README names and the session's catalog, or let a query fill it that reads "
-            f"no stream (a materialized view, or an upsert with dp.Batch inputs).",
+            f"a streamed table needs its rows and its checkpoints to change in one commit, so that "
+            f"each row is written exactly once, and that is not possible: {reason} Ways out: use "
+            f"the Delta versions in the README and the session's catalog, or fill the table "
+            f"without a stream (a materialized view, or an upsert with dp.Batch inputs).",
             dataset=table.name,
         )

@@ -91,7 +91,7 @@ def test_the_trace_of_what_cannot_be_told_is_logged_without_credentials(
     with caplog.at_level(level, "delta_pipelines"):
         assert dependency_trace.trace(None, None, Flow(), None, markers={}, known=str) is None
         assert column_lineage.column_lineage({}, [(Frame(), {})]) is None
-    assert "s.t: cannot tell what its rows depend on" in caplog.text
-    assert "cannot tell the origins of columns" in caplog.text
+    assert "s.t: its dependencies cannot be traced" in caplog.text
+    assert "column lineage of a query cannot be computed" in caplog.text
     assert caplog.text.count("cannot read jdbc with ***") == (2 if level == "DEBUG" else 0)
     assert SECRET not in caplog.text

@@ -5,7 +5,7 @@ import functools
 import pytest
 
 import delta_pipelines as dp
-from delta_pipelines.model.expectation_result import ExpectationResult, added, told
+from delta_pipelines.model.expectation_result import ExpectationResult, added, commit_counts
 from delta_pipelines.user_code.definition_hash import definition_hash
 
 
@@ -78,24 +78,24 @@ def test_a_view_that_nobody_writes_has_none() -> None:
     assert "a temporary view has no expectations" in refused(p)
 
 
-def test_an_expectation_without_a_dataset_is_told_with_its_place() -> None:
+def test_an_expectation_without_a_dataset_is_reported_with_its_location() -> None:
     p = pipeline()
 
     @p.expect("lonely", "n > 0")
     def t(spark): ...
 
-    told = refused(p)
-    assert "'lonely' is about a function that is no dataset" in told
-    assert "test_expectations.py" in told
+    message = refused(p)
+    assert "'lonely' is about a function that is no dataset" in message
+    assert "test_expectations.py" in message
 
 
-def test_an_expectation_that_decorates_nothing_is_told_with_its_place() -> None:
+def test_an_expectation_that_decorates_nothing_is_reported_with_its_location() -> None:
     p = pipeline()
     p.materialized_view("t", "SELECT 1 AS n")
     p.expect("forgotten", "n > 0")
-    told = refused(p)
-    assert "'forgotten' decorates no function" in told
-    assert "test_expectations.py" in told
+    message = refused(p)
+    assert "'forgotten' decorates no function" in message
+    assert "test_expectations.py" in message
 
 
 def test_an_expectation_kept_under_a_name_is_for_several_datasets() -> None:
@@ -114,7 +114,7 @@ def test_an_expectation_kept_under_a_name_is_for_several_datasets() -> None:
     assert declared(p, "one") == declared(p, "two") == [("positive", "n > 0", "warn")]
 
 
-def test_a_wrapper_between_dataset_and_expectation_is_told() -> None:
+def test_a_wrapper_between_dataset_and_expectation_is_reported() -> None:
     p = pipeline()
 
     def wrapping(function):
@@ -146,9 +146,9 @@ def test_a_wrapper_between_dataset_and_expectation_is_told() -> None:
 def test_a_condition_is_about_one_row(condition: str, why: str) -> None:
     p = pipeline()
     p.materialized_view(p.expect("odd", condition)(lambda_named("t")))
-    told = refused(p)
-    assert "'odd'" in told
-    assert why in told
+    message = refused(p)
+    assert "'odd'" in message
+    assert why in message
 
 
 @pytest.mark.parametrize("condition", ["a.b.c IS NOT NULL", "`odd name` RLIKE '^x'", "true"])
@@ -174,9 +174,9 @@ def test_names_are_unique_and_not_empty() -> None:
     @p.expect(" ", "n > 2")
     def t(spark): ...
 
-    told = refused(p)
-    assert "'twice' is there more than once" in told
-    assert "an empty name" in told
+    message = refused(p)
+    assert "'twice' is there more than once" in message
+    assert "an empty name" in message
 
 
 @pytest.mark.parametrize("arguments", [(None, "n > 0"), ("a", None), (1, "n > 0"), ("a", True)])
@@ -221,8 +221,8 @@ def test_counts_of_batches_add_up_by_name() -> None:
     (a, b) = added([one], [two, other])
     assert (a.rows, a.broken, a.passed) == (15, 3, False)
     assert (b.rows, b.broken, b.passed) == (5, 0, True)
-    assert told([a]) == {"expectations": {"a": {"rows": 15, "broken": 3}}}
-    assert told([]) == {}
+    assert commit_counts([a]) == {"expectations": {"a": {"rows": 15, "broken": 3}}}
+    assert commit_counts([]) == {}
     assert str(a) == "3 of 15 rows break 'a' (n > 0), and were left out"
     assert str(b) == "0 of 5 rows break 'b' (n > 0)"
 

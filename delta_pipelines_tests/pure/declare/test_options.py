@@ -35,9 +35,9 @@ def test_none_is_the_default() -> None:
 
 @pytest.mark.parametrize("value", [1, b"x", ["x"], True, {}])
 def test_a_text_that_is_none_is_refused_with_what_it_is(value: object) -> None:
-    told = refused(check_text, value, "comment")
-    assert "comment must be a string" in told
-    assert repr(value) in told
+    message = refused(check_text, value, "comment")
+    assert "comment must be a string" in message
+    assert repr(value) in message
 
 
 @pytest.mark.parametrize("value", ["abc", 1, {"a": "b"}, {"a"}])
@@ -78,9 +78,9 @@ def test_inputs_bind_names_to_datasets_only(bound: object) -> None:
 
 @pytest.mark.parametrize("skips", ["false", 0, None])
 def test_whether_a_stream_skips_changes_is_true_or_false(skips: Any) -> None:
-    told = refused(check_inputs, {"new": dp.Stream("orders", skip_change_commits=skips)})
-    assert "skip_change_commits of Stream('orders') must be True or False" in told
-    assert repr(skips) in told
+    message = refused(check_inputs, {"new": dp.Stream("orders", skip_change_commits=skips)})
+    assert "skip_change_commits of Stream('orders') must be True or False" in message
+    assert repr(skips) in message
     for right in (True, False):
         assert check_inputs({"new": dp.Stream("orders", skip_change_commits=right)})
 
@@ -111,7 +111,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("option", "value"), WRONG)
-def test_every_option_is_checked_and_the_place_is_told(option: str, value: object) -> None:
+def test_every_option_is_checked_and_reported_with_its_location(option: str, value: object) -> None:
     p = pipeline()
 
     with pytest.raises(dp.DeclarationError, match=option) as caught:
@@ -137,7 +137,7 @@ def test_a_schema_drift_policy_is_one_of_three_and_evolve_by_default() -> None:
         p.view("d", "SELECT 1 AS n", schema_drift="fail")
 
 
-def test_keys_are_checked_and_the_place_is_told() -> None:
+def test_keys_are_checked_and_reported_with_their_location() -> None:
     with pytest.raises(dp.DeclarationError, match=r"keys must be a list") as caught:
         pipeline().upsert("t", "SELECT 1", keys="icao")
     assert f"{__file__}:" in str(caught.value)
@@ -171,7 +171,7 @@ def test_an_option_that_a_kind_does_not_have_is_refused_with_those_it_has(
     assert f"{__file__}:" in str(caught.value)
 
 
-def test_a_source_is_told_to_have_the_options_that_it_takes() -> None:
+def test_the_error_for_a_source_lists_the_options_that_it_takes() -> None:
     with pytest.raises(dp.DeclarationError) as caught:
         checked_declaration("source", "t", None, {"nonsense": None}, None, None)
     taken = sorted(set(inspect.signature(dp.Pipeline.source).parameters) - {"self", "name"})
@@ -214,20 +214,20 @@ def test_every_kind_may_be_declared_deterministic(value: bool | None) -> None:
 
 @pytest.mark.parametrize("value", [1, 0, "true", "False", [], {}])
 def test_deterministic_is_true_or_false(value: object) -> None:
-    told = refused(declare_all, dp.Pipeline("p", schema="s"), value)
-    assert f"deterministic must be True or False, not {type(value).__name__} {value!r}" in told
+    message = refused(declare_all, dp.Pipeline("p", schema="s"), value)
+    assert f"deterministic must be True or False, not {type(value).__name__} {value!r}" in message
 
 
 def test_what_runs_no_query_is_not_declared_deterministic() -> None:
     p = dp.Pipeline("p", schema="s")
-    told = refused(lambda: p.create_streaming_table("t", deterministic=True))
-    assert "has no query of its own; give deterministic to its append_flow" in told
+    message = refused(lambda: p.create_streaming_table("t", deterministic=True))
+    assert "has no query of its own; give deterministic to its append_flow" in message
 
 
 @pytest.mark.parametrize(
     "columns", ["id INT, name STRING", "id BIGINT", "`my id` string", "a: struct<b: int>", "d DATE"]
 )
-def test_columns_as_a_schema_are_told_from_the_namespace(columns: str) -> None:
+def test_columns_as_a_schema_are_distinguished_from_the_namespace(columns: str) -> None:
     from pyspark.sql.types import StructType
 
     p = dp.Pipeline("p", schema="s")
@@ -248,7 +248,7 @@ def test_columns_as_a_schema_are_told_from_the_namespace(columns: str) -> None:
         ("nonsense", "it has cluster_by, comment"),
     ],
 )
-def test_an_unknown_option_is_told_with_the_nearest_one(option: str, hint: str) -> None:
+def test_an_unknown_option_is_reported_with_the_nearest_one(option: str, hint: str) -> None:
     p = dp.Pipeline("p", schema="s")
     with pytest.raises(dp.DeclarationError) as caught:
         p.materialized_view("t", "SELECT 1 AS id", **{option: ["a"]})
@@ -305,12 +305,12 @@ def test_functions_of_classes_and_without_a_name() -> None:
     p.materialized_view(lambda spark: spark)
     with pytest.raises(dp.DeclarationError) as caught:
         p.graph()
-    told = str(caught.value)
-    assert "of_an_object: its function is a method of a class" in told
-    assert "a lambda has no name of its own" in told
+    message = str(caught.value)
+    assert "of_an_object: its function is a method of a class" in message
+    assert "a lambda has no name of its own" in message
 
 
-def test_the_session_under_another_name_is_told() -> None:
+def test_the_session_under_another_name_is_reported() -> None:
     p = dp.Pipeline("p", schema="s")
     p.materialized_view("t")(lambda session: session)
     with pytest.raises(dp.DeclarationError, match="the Spark session is the parameter `spark`"):
@@ -334,7 +334,7 @@ def test_a_flag_is_true_or_false_since_every_text_would_be_true(arguments: dict[
 
 
 @pytest.mark.parametrize("spark", [None, "spark", 3])
-def test_what_is_not_a_session_is_told(spark: Any) -> None:
+def test_what_is_not_a_session_is_reported(spark: Any) -> None:
     p = dp.Pipeline("p", schema="s")
     for call in (p.plan, p.run, p.maintain):
         with pytest.raises(dp.DeclarationError, match="spark must be a SparkSession"):

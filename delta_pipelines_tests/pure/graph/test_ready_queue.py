@@ -41,7 +41,7 @@ def test_a_thousand_datasets_that_one_reads_are_looked_at_a_few_thousand_times()
     assert waiting.looks == 1002
 
 
-def test_a_stopped_input_tells_readers_that_still_wait_for_others() -> None:
+def test_a_stopped_input_stops_readers_that_still_wait_for_other_inputs() -> None:
     one, two, reader = map(named, range(3))
     waiting = Waiting({one: (), two: (), reader: (one, two)})
     assert started(waiting) == [one, two]
@@ -65,26 +65,26 @@ def test_it_gives_what_looking_at_everything_each_time_gives(graph, failing, tog
 
     def carried_out(pick) -> list[object]:
         """What is told, in order, and what is started."""
-        told, running, ended = [], [], {}
+        events, running, ended = [], [], {}
         while True:
-            pick(told, running, ended)
+            pick(events, running, ended)
             if not running:
-                return told
+                return events
             for identifier in [running.pop(0) for _ in range(min(together, len(running)))]:
                 ended[identifier] = identifier in bad
-                told.append(("ended", identifier))
+                events.append(("ended", identifier))
 
     def everything() -> list[object]:
         waiting = dict(inputs)
 
-        def pick(told, running, ended):
+        def pick(events, running, ended):
             for identifier, read in list(waiting.items()):
                 if any(ended.get(i) for i in read):
                     ended[identifier] = True
-                    told.append(("skipped", identifier))
+                    events.append(("skipped", identifier))
                 elif all(i in ended for i in read):
                     running.append(identifier)
-                    told.append(("started", identifier))
+                    events.append(("started", identifier))
                 else:
                     continue
                 del waiting[identifier]
@@ -94,7 +94,7 @@ def test_it_gives_what_looking_at_everything_each_time_gives(graph, failing, tog
     def concerned() -> list[object]:
         waiting, seen = Waiting(inputs), set()
 
-        def pick(told, running, ended):
+        def pick(events, running, ended):
             for identifier in [i for i in ended if i not in seen]:
                 seen.add(identifier)
                 waiting.ended(identifier, stops=ended[identifier])
@@ -102,11 +102,11 @@ def test_it_gives_what_looking_at_everything_each_time_gives(graph, failing, tog
                 if any(ended.get(i) for i in inputs[identifier]):
                     seen.add(identifier)
                     ended[identifier] = True
-                    told.append(("skipped", identifier))
+                    events.append(("skipped", identifier))
                     waiting.ended(identifier, stops=True)
                 elif waiting.is_ready(identifier):
                     running.append(identifier)
-                    told.append(("started", identifier))
+                    events.append(("started", identifier))
                 else:
                     continue
                 waiting.take(identifier)

@@ -13,7 +13,7 @@ from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines_tests.pure.graph.declaring import numbers, only_problem, pipeline
 
 
-def test_a_graph_holds_each_kind_in_its_place_and_in_the_order_of_declaration() -> None:
+def test_a_graph_lists_each_kind_in_the_order_of_declaration() -> None:
     p = pipeline()
     p.source("landing.raw")
     p.view("shown", "SELECT * FROM merged")
@@ -165,10 +165,10 @@ def test_a_parameter_that_may_mean_two_datasets_is_refused() -> None:
     @p.materialized_view
     def delayed(flights): ...
 
-    told = only_problem(p)
-    assert "one.flights" in told
-    assert "two.flights" in told
-    assert "inputs=" in told
+    problem = only_problem(p)
+    assert "one.flights" in problem
+    assert "two.flights" in problem
+    assert "inputs=" in problem
 
 
 def test_letter_case_does_not_count() -> None:
@@ -433,7 +433,7 @@ def test_a_bound_parameter_is_an_input_whatever_its_default() -> None:
         made.graph()
 
 
-def test_sql_that_names_a_source_of_another_schema_barely_is_told_its_whole_name() -> None:
+def test_sql_with_the_bare_name_of_a_source_in_another_schema_gets_the_whole_name() -> None:
     p = pipeline()
     p.source("landing.src")
     p.materialized_view("t", "SELECT * FROM src")

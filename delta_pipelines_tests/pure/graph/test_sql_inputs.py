@@ -72,7 +72,7 @@ def test_names_in_comments_strings_and_hints_are_no_inputs() -> None:
     assert named(sql) == ["t"]
 
 
-def test_a_table_that_is_read_twice_is_found_at_both_places() -> None:
+def test_a_table_that_is_read_twice_is_found_at_both_positions() -> None:
     assert named("SELECT * FROM t AS one JOIN t AS two USING (id)") == ["t", "t"]
 
 
@@ -108,7 +108,7 @@ def test_what_is_not_one_select_is_refused_with_the_reason(sql: str, why: str) -
 
 
 @pytest.mark.parametrize(
-    ("sql", "place"),
+    ("sql", "position"),
     [
         ("SELECT *\nFROM t\nGROUP BY window(ts, '1 hour')", "line 3, column 19, at ','"),
         ("SELECT x:y.z::string AS v FROM t", "line 1, column 11, at '.'"),
@@ -123,10 +123,12 @@ def test_what_is_not_one_select_is_refused_with_the_reason(sql: str, why: str) -
         ("SELECT 'it", "Missing ' from 1:"),
     ],
 )
-def test_what_only_spark_may_understand_is_said_with_its_place(sql: str, place: str) -> None:
+def test_what_only_spark_may_understand_is_reported_with_its_position(
+    sql: str, position: str
+) -> None:
     with pytest.raises(NotUnderstood) as caught:
         table_names(sql)
-    assert place in str(caught.value)
+    assert position in str(caught.value)
 
 
 def test_rows_in_the_text_itself_have_no_inputs() -> None:
@@ -174,14 +176,15 @@ def test_positions_are_exactly_where_the_text_names_its_tables(
 def test_replacing_the_names_leaves_every_other_character(select: tuple[str, list[str]]) -> None:
     sql, written = select
     found = table_names(sql)
-    marks = [f"\0{number}\0" for number in range(len(found))]
+    placeholders = [f"\0{number}\0" for number in range(len(found))]
     replaced = replace_names(
-        sql, [(t.start, t.end, mark) for t, mark in zip(found, marks, strict=True)]
+        sql,
+        [(t.start, t.end, placeholder) for t, placeholder in zip(found, placeholders, strict=True)],
     )
-    assert len(replaced) - sum(map(len, marks)) == len(sql) - sum(map(len, written))
-    for mark, name in zip(marks, written, strict=True):
-        assert replaced.count(mark) == 1
-        replaced = replaced.replace(mark, name)
+    assert len(replaced) - sum(map(len, placeholders)) == len(sql) - sum(map(len, written))
+    for placeholder, name in zip(placeholders, written, strict=True):
+        assert replaced.count(placeholder) == 1
+        replaced = replaced.replace(placeholder, name)
     assert replaced == sql
 
 

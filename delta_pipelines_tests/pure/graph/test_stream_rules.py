@@ -129,9 +129,9 @@ def test_streaming_what_is_overwritten_is_refused_with_the_choices() -> None:
     def events(copied):
         return copied
 
-    told = problem(made)
+    text = problem(made)
     for way in ("dp.Changes('copied')", "dp.Batch('copied')", "skip_change_commits=True"):
-        assert way in told
+        assert way in text
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ def test_a_name_like_no_other_gets_a_sorted_list_of_what_exists() -> None:
 
 
 def test_a_long_list_is_cut() -> None:
-    told = suggestion("zzz", [f"table_{number:02}" for number in range(40)])
-    assert told.endswith("table_11, ....")
-    assert "table_12" not in told
+    text = suggestion("zzz", [f"table_{number:02}" for number in range(40)])
+    assert text.endswith("table_11, ....")
+    assert "table_12" not in text
 
 
 def test_an_empty_pipeline_is_said_to_be_empty() -> None:

@@ -114,7 +114,7 @@ def test_everything_else_is_the_users_business() -> None:
     assert property_problems(theirs) == []
 
 
-def test_all_problems_are_told() -> None:
+def test_all_problems_are_reported() -> None:
     wrong = {"pipelines.a": "1", "pipelines.reset.allowed": "maybe", "fine": "1", "": "x"}
     assert len(property_problems(wrong)) == 3
 

@@ -6,7 +6,7 @@ import delta_pipelines as dp
 from delta_pipelines_tests.pure.graph.declaring import numbers, only_problem, pipeline, problems
 
 
-def test_a_dataset_that_is_declared_twice_is_refused_with_both_places() -> None:
+def test_a_dataset_that_is_declared_twice_is_refused_with_both_locations() -> None:
     p = pipeline()
     numbers(p, "t")
     p.view("S.T", "SELECT 1")
@@ -21,9 +21,9 @@ def test_one_name_for_two_datasets_is_refused_with_the_way_out() -> None:
     p = pipeline()
     p.materialized_view("t", "SELECT 1", schema="one")
     p.materialized_view("t", "SELECT 2", schema="two")
-    told = only_problem(p)
-    assert "one.t" in told
-    assert "'two.t'" in told
+    problem = only_problem(p)
+    assert "one.t" in problem
+    assert "'two.t'" in problem
 
 
 def test_nothing_is_made_in_sparks_schema_of_temporary_views() -> None:
@@ -101,9 +101,9 @@ def test_an_unread_temporary_view_is_a_warning() -> None:
 def test_partition_and_cluster_columns_together_are_refused() -> None:
     p = pipeline()
     p.materialized_view("t", "SELECT 1 AS a", partition_cols=["a"], cluster_by=["b"])
-    told = only_problem(p)
-    assert "partition_cols" in told
-    assert "cluster_by" in told
+    problem = only_problem(p)
+    assert "partition_cols" in problem
+    assert "cluster_by" in problem
 
 
 @pytest.mark.parametrize("option", ["partition_cols", "cluster_by", "keys"])
@@ -111,9 +111,9 @@ def test_a_column_that_is_named_twice_is_refused(option: str) -> None:
     p = pipeline()
     options = {"keys": ["k"], option: ["a", "b", "A"]}
     p.upsert("t", "SELECT 1", **options)
-    told = only_problem(p)
-    assert option in told
-    assert "'A'" in told
+    problem = only_problem(p)
+    assert option in problem
+    assert "'A'" in problem
 
 
 def test_an_upsert_without_keys_is_refused() -> None:
@@ -189,7 +189,7 @@ def test_a_pipelines_own_name_is_checked() -> None:
     assert "'my pipeline'" in only_problem(p)
 
 
-def test_all_problems_of_a_pipeline_are_told_at_once_each_with_its_place() -> None:
+def test_all_problems_of_a_pipeline_are_reported_at_once_with_locations() -> None:
     p = pipeline()
     p.materialized_view("bad name", "SELECT 1")
     p.materialized_view("twice", "SELECT 1")
@@ -206,10 +206,10 @@ def test_all_problems_of_a_pipeline_are_told_at_once_each_with_its_place() -> No
     with pytest.raises(dp.DeclarationError) as caught:
         p.graph()
 
-    told = caught.value.problems
+    problems = caught.value.problems
     expected = ["bad name", "twice", "both", "property", "a", "shown", "unknown", "keyless"]
-    assert sorted(str(problem.dataset) for problem in told) == sorted(expected)
-    for problem in told:
+    assert sorted(str(problem.dataset) for problem in problems) == sorted(expected)
+    for problem in problems:
         locations = [d.location for d in p.declarations if d.name == problem.dataset]
         assert problem.location in locations
         assert str(problem.location) in str(caught.value)

@@ -54,12 +54,12 @@ def test_checkpoints_survive_the_property(checkpoints: dict[str, Checkpoint]) ->
 
 
 @given(CHECKPOINTS, st.dictionaries(st.text(min_size=1), SOURCES, max_size=3), st.data())
-def test_a_flow_keeps_its_checkpoint_unless_it_begins_anew(current, sources, data) -> None:
-    anew = data.draw(st.lists(st.sampled_from(sorted(sources) or [""]), unique=True))
-    following = next_checkpoints(current, sources, anew=anew)
+def test_a_flow_keeps_its_checkpoint_unless_it_is_restarted(current, sources, data) -> None:
+    restarted = data.draw(st.lists(st.sampled_from(sorted(sources) or [""]), unique=True))
+    following = next_checkpoints(current, sources, restarted=restarted)
     assert set(following) == set(current) | set(sources)
     for flow, checkpoint in following.items():
-        kept = flow in current and not (flow in sources and flow in anew)
+        kept = flow in current and not (flow in sources and flow in restarted)
         assert (checkpoint.id == current[flow].id if flow in current else False) == kept
 
 
@@ -70,9 +70,9 @@ def test_a_property_from_before_columns_were_recorded_is_read() -> None:
 
 def test_what_a_flow_gives_is_recorded_and_outlives_a_reset() -> None:
     had = {"one": Checkpoint("c1", columns=("a",)), "two": Checkpoint("c2", columns=("b",))}
-    kept = next_checkpoints(had, {"one": {}}, anew=["one"])
+    kept = next_checkpoints(had, {"one": {}}, restarted=["one"])
     assert [kept[flow].columns for flow in ("one", "two")] == [("a",), ("b",)]
-    following = next_checkpoints(had, {"one": {}}, anew=[], columns={"one": ("a", "c")})
+    following = next_checkpoints(had, {"one": {}}, restarted=[], columns={"one": ("a", "c")})
     assert following["one"] == Checkpoint("c1", columns=("a", "c"))
     assert following["two"] == had["two"]
 
@@ -87,7 +87,7 @@ def test_an_application_id_is_never_that_of_another_checkpoint_flow_or_table() -
     assert len(ids) == 8
 
 
-def test_a_source_made_anew_or_refreshed_fully_is_told() -> None:
+def test_a_source_that_was_recreated_or_refreshed_fully_is_reported() -> None:
     had = Checkpoint("c", {"s.a": StreamSource("id", 1), "s.b": StreamSource("id", 1)})
     now = {"s.a": StreamSource("other", 0), "s.b": StreamSource("id", 2)}
     assert had.outdated(now) == [
@@ -97,14 +97,14 @@ def test_a_source_made_anew_or_refreshed_fully_is_told() -> None:
     assert had.outdated(dict(had.sources)) == []
 
 
-def test_a_folder_that_was_replaced_is_told_and_tables_are_told_apart_from_it() -> None:
+def test_a_replaced_folder_is_reported_and_not_confused_with_a_table() -> None:
     a, b = StreamSource.of_folder("/a", 0), StreamSource.of_folder("/b", 0)
     table, second = StreamSource("id"), StreamSource.of_folder("/b", 1)
     had = Checkpoint("c", {"file:/a": a, "s.t": table})
     assert had.outdated({"s.t": table}) == []
     assert had.moved({"file:/a": a}) == had.moved({}) == {}
-    ((told, number),) = had.moved({"file:/b": b}).items()
-    assert "folder file:/a that its stream reads was replaced by file:/b" in told
+    ((text, number),) = had.moved({"file:/b": b}).items()
+    assert "folder file:/a that its stream reads was replaced by file:/b" in text
     assert number == 0
     # Which log of files Spark looks into is a matter of the stream's number.
     assert had.moved({"file:/a": a, "file:/b": second}) == {}
@@ -121,12 +121,12 @@ def test_of_the_folders_of_a_flow_those_of_now_are_recorded() -> None:
         StreamSource("t"),
     )
     had = {"f": Checkpoint("c", {"/a": a, "s.t": table})}
-    assert next_checkpoints(had, {"f": {}}, anew=[]) == had
-    following = next_checkpoints(had, {"f": {"s.u": StreamSource("u"), "/b": b}}, anew=[])
+    assert next_checkpoints(had, {"f": {}}, restarted=[]) == had
+    following = next_checkpoints(had, {"f": {"s.u": StreamSource("u"), "/b": b}}, restarted=[])
     assert following["f"].sources == {"s.u": StreamSource("u"), "s.t": table, "/b": b}
 
 
-def test_sources_that_were_all_replaced_are_told_by_name() -> None:
+def test_sources_that_were_all_replaced_are_reported_by_name() -> None:
     a, b, c = StreamSource("1"), StreamSource("2"), StreamSource("3")
     one, two = Checkpoint("c", {"s.a": a}), Checkpoint("c", {"s.a": a, "s.b": b})
     assert one.outdated({"s.c": c}) == ["its stream input s.a was replaced by s.c"]
@@ -141,10 +141,12 @@ def test_a_source_less_or_more_or_renamed_is_no_other_source() -> None:
     assert two.outdated({"s.b": b, "s.c": StreamSource("3")}) == []
     assert two.outdated({"s.renamed": a}) == []
     # Renamed, and refreshed fully under the new name.
-    anew = StreamSource("1", epoch=7)
-    assert two.outdated({"s.renamed": anew}) == ["its stream input s.a was refreshed fully"]
+    refreshed = StreamSource("1", epoch=7)
+    assert two.outdated({"s.renamed": refreshed}) == ["its stream input s.a was refreshed fully"]
     both = Checkpoint("c", {"s.a": a, "s.renamed": a})
-    assert both.outdated({"s.renamed": anew}) == ["its stream input s.renamed was refreshed fully"]
+    assert both.outdated({"s.renamed": refreshed}) == [
+        "its stream input s.renamed was refreshed fully"
+    ]
     # What the query itself opens, only the stream can tell.
     assert two.outdated({}) == []
     assert Checkpoint("c").outdated({"s.a": a}) == []

@@ -55,16 +55,16 @@ def test_words_of_sql_are_names_like_others(name: str) -> None:
 def test_a_part_may_be_as_long_as_the_metastore_allows() -> None:
     longest = "x" * MAX_PART_LENGTH
     assert name_problem(f"{longest}.{longest}") is None
-    told = name_problem(f"s.{longest}x")
-    assert told is not None
-    assert "129 characters" in told
+    problem = name_problem(f"s.{longest}x")
+    assert problem is not None
+    assert "129 characters" in problem
     assert len(str(name_problem("x" * 300))) < 200
 
 
 def test_four_parts_are_too_many() -> None:
-    told = name_problem("a.b.c.d")
-    assert told is not None
-    assert "4 parts" in told
+    problem = name_problem("a.b.c.d")
+    assert problem is not None
+    assert "4 parts" in problem
 
 
 @given(legal, st.none() | parts, parts)

@@ -53,7 +53,7 @@ def test_the_caller_is_the_first_frame_outside_the_package() -> None:
     assert location.file == __file__
 
 
-def test_a_folder_whose_name_begins_like_the_packages_is_outside_it() -> None:
+def test_a_folder_with_the_package_name_as_prefix_is_outside_the_package() -> None:
     package = Path(delta_pipelines.__file__).parent
     neighbour = package.with_name(f"{package.name}_of_mine") / "flights.py"
     found: dict[str, SourceLocation | None] = {}

@@ -63,19 +63,19 @@ def test_reading_exactly_what_is_declared_is_fine() -> None:
     ],
 )
 def test_a_dataset_read_behind_the_declarations_back_is_refused(relation: Relation) -> None:
-    (told,) = refusals(flow("flights"), Relation("declared", "0"), relation)
-    assert "without declaring it" in told
-    assert "s.airports" in told or "s.late" in told
+    (problem,) = refusals(flow("flights"), Relation("declared", "0"), relation)
+    assert "without declaring it" in problem
+    assert "s.airports" in problem or "s.late" in problem
 
 
 def test_a_declared_dataset_read_behind_the_declarations_back_is_refused_too() -> None:
-    (told,) = refusals(
+    (problem,) = refusals(
         flow("flights"), Relation("declared", "0"), Relation("delta", "s.flights", version=1)
     )
-    assert "s.flights" in told
+    assert "s.flights" in problem
 
 
-def test_a_dataset_that_reads_itself_is_not_told_to_make_itself_its_input() -> None:
+def test_a_dataset_that_reads_itself_is_not_advised_to_be_its_own_input() -> None:
     reading = flow("flights")
     relations = [Relation("declared", "0"), Relation("delta", "s.delays", version=1)]
     with pytest.raises(dp.UndeclaredInputError) as caught:
@@ -83,26 +83,28 @@ def test_a_dataset_that_reads_itself_is_not_told_to_make_itself_its_input() -> N
             reading, relations, MARKERS, LOCATIONS, {**NAMES, "s.delays": reading.target}
         )
     (problem,) = caught.value.problems
-    assert "which it makes itself" in problem.message
+    assert "its own target" in problem.message
     assert "parameter" not in problem.message
 
 
-def test_a_dataset_that_is_read_twice_is_told_once() -> None:
+def test_a_dataset_that_is_read_twice_is_reported_once() -> None:
     again = Relation("delta", None, "file:/w/s/airports")
-    told = refusals(
+    problems = refusals(
         flow("flights"), Relation("declared", "0"), Relation("delta", "s.airports"), again
     )
-    assert len(told) == 1
+    assert len(problems) == 1
 
 
 def test_a_declared_input_that_is_never_read_is_refused() -> None:
-    (told,) = refusals(flow("flights", "airports"), Relation("declared", "0"))
-    assert "'airports' (s.airports) is never read" in told
+    (problems,) = refusals(flow("flights", "airports"), Relation("declared", "0"))
+    assert "'airports' (s.airports) is never read" in problems
 
 
-def test_all_inputs_at_fault_are_told_at_once() -> None:
-    told = refusals(flow("flights"), Relation("delta", "s.airports"), Relation("view", "s.late"))
-    assert len(told) == 3
+def test_all_faulty_inputs_are_reported_at_once() -> None:
+    problems = refusals(
+        flow("flights"), Relation("delta", "s.airports"), Relation("view", "s.late")
+    )
+    assert len(problems) == 3
 
 
 def test_rows_of_unknown_origin_may_come_from_any_declared_input() -> None:
@@ -150,22 +152,22 @@ def test_the_plan_suggests_source_for_delta_tables_that_are_not_declared() -> No
     assert "source('theirs.t')" in note
 
 
-class Told(AnalysisException):
+class AnalysisFailure(AnalysisException):
     """An error of Spark's analyser, without a JVM to ask."""
 
     def __init__(self, condition: str | None, **parameters: str) -> None:
         super().__init__("it failed")
-        self._told = condition, parameters
+        self._condition_and_parameters = condition, parameters
 
     def getCondition(self) -> str | None:  # noqa: N802 - PySpark's
-        return self._told[0]
+        return self._condition_and_parameters[0]
 
     def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - PySpark's
-        return self._told[1]
+        return self._condition_and_parameters[1]
 
 
 def not_found(relation: str, condition: str = "TABLE_OR_VIEW_NOT_FOUND") -> AnalysisException:
-    return Told(condition, relationName=relation)
+    return AnalysisFailure(condition, relationName=relation)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +191,7 @@ def test_a_dataset_that_is_not_there_yet_is_refused_as_one_that_is(relation: str
         not_found("`other`.`flights`"),
         not_found("`cat`.`s`.`flights`"),
         not_found("`s`.`flights`", "TABLE_OR_VIEW_ALREADY_EXISTS"),
-        Told("TABLE_OR_VIEW_NOT_FOUND"),
+        AnalysisFailure("TABLE_OR_VIEW_NOT_FOUND"),
         AnalysisException("it has no condition"),
     ],
 )

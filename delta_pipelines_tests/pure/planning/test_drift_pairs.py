@@ -69,15 +69,15 @@ def modelled(
 def pair(rng: random.Random) -> tuple[Schema, Schema]:
     current = (KEY, *random_schema(rng, 2))
     if rng.random() < 0.2:
-        place = rng.randrange(len(current))
-        altered = current[place]._replace(nullable=False)
-        current = (*current[:place], altered, *current[place + 1 :])
+        position = rng.randrange(len(current))
+        altered = current[position]._replace(nullable=False)
+        current = (*current[:position], altered, *current[position + 1 :])
     query = changed_schema(rng, current[1:], rng.choice([0, 1, 1, 1, 2, 3]))
     return current, (KEY, *query)
 
 
 def decide_pairs(count: int, seed: int) -> dict[str, int]:
-    rng, made, told = random.Random(seed), tables(), {"taken": 0, "refused": 0}
+    rng, made, counts = random.Random(seed), tables(), {"taken": 0, "refused": 0}
     for number in range(count):
         current, query = pair(rng)
         for (kind, policy), table in made.items():
@@ -85,19 +85,19 @@ def decide_pairs(count: int, seed: int) -> dict[str, int]:
                 decided = planned(table, current, query, full=full)
                 expected = modelled(kind, policy, current, query, full=full)
                 assert decided == expected, (number, kind, policy, full, current, query)
-                told["refused" if decided is None else "taken"] += 1
+                counts["refused" if decided is None else "taken"] += 1
         found = {change.kind for change in diff_schemas(struct(current), struct(query))}
         assert found == rules.kinds(("struct", current), ("struct", query))
-    return told
+    return counts
 
 
 def test_a_thousand_schema_pairs_are_decided_as_the_rules_say(
     record_property: Callable[[str, object], None],
 ) -> None:
-    told = decide_pairs(1_000, seed=4)
-    assert min(told.values()) > 2_000, "both outcomes are common"
-    total = sum(told.values())
-    record_property("proved", f"1,000 schema pairs, {total:,} decisions {told}, 0 differences")
+    counts = decide_pairs(1_000, seed=4)
+    assert min(counts.values()) > 2_000, "both outcomes are common"
+    total = sum(counts.values())
+    record_property("proved", f"1,000 schema pairs, {total:,} decisions {counts}, 0 differences")
 
 
 @pytest.mark.soak

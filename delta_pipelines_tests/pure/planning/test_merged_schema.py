@@ -48,7 +48,7 @@ def test_a_map_takes_the_wider_key_and_the_wider_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "told"),
+    ("left", "right", "reason"),
     [
         (struct(a=INT), struct(a=STRING), "int in one flow and string in another flow"),
         (struct(a=INT), struct(b=INT, B=INT), "B occurs twice in another flow"),
@@ -57,11 +57,11 @@ def test_a_map_takes_the_wider_key_and_the_wider_value() -> None:
     ],
 )
 def test_what_cannot_be_one_column_is_refused(
-    left: StructType, right: StructType, told: str
+    left: StructType, right: StructType, reason: str
 ) -> None:
     with pytest.raises(Refused) as caught:
         merged_schema(left, right)
-    assert told in str(caught.value)
+    assert reason in str(caught.value)
 
 
 def test_the_first_flows_spelling_stays() -> None:

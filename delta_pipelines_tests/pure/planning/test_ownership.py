@@ -74,7 +74,7 @@ def test_changes_lead_from_one_set_of_properties_to_the_other(
     assert result == target
 
 
-def test_the_engines_own_marks_are_no_changes() -> None:
+def test_the_engines_own_properties_are_not_changes() -> None:
     marked = target_properties({}, {}, pipeline="p", owns_comment=True)
     assert set(marked) == {PIPELINE_KEY, OWNED_KEY}
     assert property_changes({}, marked) == ()
@@ -114,15 +114,17 @@ def test_a_comment_that_somebody_else_set_stays() -> None:
     assert target_comment(unowned, "theirs", "ours") == "ours"
 
 
-def test_a_table_with_checkpoints_is_handed_over_with_their_place() -> None:
+def test_the_advice_for_a_table_with_checkpoints_names_their_storage() -> None:
     theirs = {PIPELINE_KEY: "q"}
-    told = []
+    messages = []
     for properties in (theirs, theirs | {CHECKPOINTS_KEY: "{}"}):
         with pytest.raises(DatasetError) as refused:
             check_owner("table", Identifier(None, "s", "t"), properties, pipeline="p", dataset="t")
-        told.append(str(refused.value))
-    assert told[0].endswith("ALTER TABLE s.t SET TBLPROPERTIES ('delta_pipelines.pipeline' = 'p').")
-    assert told[1] == told[0].removesuffix(".") + (
+        messages.append(str(refused.value))
+    assert messages[0].endswith(
+        "ALTER TABLE s.t SET TBLPROPERTIES ('delta_pipelines.pipeline' = 'p')."
+    )
+    assert messages[1] == messages[0].removesuffix(".") + (
         "; first set this pipeline's `storage` to where 'q' keeps its checkpoints."
     )
 

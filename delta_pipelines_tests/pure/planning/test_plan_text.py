@@ -116,7 +116,7 @@ def test_warnings_of_the_graph_come_last() -> None:
     assert last.startswith("warning: scratch:")
 
 
-def test_errors_are_the_root_causes_with_their_places() -> None:
+def test_errors_are_the_root_causes_with_their_locations() -> None:
     made = plan(MADE, BROKEN, AFTER)
     (problem,) = made.errors
     assert "no such column" in problem.message
@@ -124,10 +124,10 @@ def test_errors_are_the_root_causes_with_their_places() -> None:
 
 
 def test_a_plan_is_plain_json() -> None:
-    told = json.loads(json.dumps(plan(MADE, CHANGED, BROKEN, AFTER).to_dict()))
-    assert told["pipeline"] == "p"
-    assert [d["name"] for d in told["datasets"]] == ["made", "merged", "broken", "after"]
-    merged = told["datasets"][1]
+    document = json.loads(json.dumps(plan(MADE, CHANGED, BROKEN, AFTER).to_dict()))
+    assert document["pipeline"] == "p"
+    assert [d["name"] for d in document["datasets"]] == ["made", "merged", "broken", "after"]
+    merged = document["datasets"][1]
     assert merged["version"] == 4
     assert merged["schema_changes"][0] == {
         "kind": "add",
@@ -137,9 +137,9 @@ def test_a_plan_is_plain_json() -> None:
     }
     assert merged["property_changes"][1] == {"key": "b", "current": "1", "target": "2"}
     assert StructType.fromJson(merged["schema"]) == SCHEMA
-    assert len(told["errors"]) == 1
-    assert told["reset_blocked"] == ["s.merged"]
-    assert "scratch" in told["warnings"][0]
+    assert len(document["errors"]) == 1
+    assert document["reset_blocked"] == ["s.merged"]
+    assert "scratch" in document["warnings"][0]
 
 
 def test_datasets_of_a_plan_are_found_by_name() -> None:

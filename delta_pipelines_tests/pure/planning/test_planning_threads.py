@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines.planning.planning_threads import in_turn
+from delta_pipelines.planning.planning_threads import run_in_order
 from delta_pipelines.system.daemon_executor import DaemonThreads
 
 
@@ -29,9 +29,9 @@ def test_each_is_done_once_and_after_what_it_reads(reads: list[set[int]], thread
 
     if threads:
         with DaemonThreads(threads, name="test") as pool:
-            in_turn(pool, work, inputs)
+            run_in_order(pool, work, inputs)
     else:
-        in_turn(None, work, inputs)
+        run_in_order(None, work, inputs)
         assert done == list(inputs)
     assert sorted(done, key=str) == sorted(inputs, key=str)
 
@@ -39,13 +39,13 @@ def test_each_is_done_once_and_after_what_it_reads(reads: list[set[int]], thread
 def test_independent_ones_are_done_at_once_and_by_the_caller_without_threads() -> None:
     together = threading.Barrier(2, timeout=60)
     with DaemonThreads(2, name="test") as pool:
-        in_turn(pool, lambda _: together.wait() and None, {named(0): (), named(1): ()})
+        run_in_order(pool, lambda _: together.wait() and None, {named(0): (), named(1): ()})
     callers: list[threading.Thread] = []
-    in_turn(None, lambda _: callers.append(threading.current_thread()), {named(0): ()})
+    run_in_order(None, lambda _: callers.append(threading.current_thread()), {named(0): ()})
     assert callers == [threading.current_thread()]
 
 
-def test_an_error_ends_everything() -> None:
+def test_an_error_stops_all_work() -> None:
     done = []
 
     def work(identifier: Identifier) -> None:
@@ -54,7 +54,7 @@ def test_an_error_ends_everything() -> None:
         done.append(identifier)
 
     with DaemonThreads(2, name="test") as pool, pytest.raises(ZeroDivisionError):
-        in_turn(pool, work, {named(0): (), named(1): (named(0),)})
+        run_in_order(pool, work, {named(0): (), named(1): (named(0),)})
     assert done == []
 
 
@@ -66,4 +66,4 @@ def test_what_cannot_begin_fails_with_the_reason() -> None:
         DaemonThreads(2, name="test", begin=begin) as pool,
         pytest.raises(ConnectionError, match="no JVM"),
     ):
-        in_turn(pool, lambda _: None, {named(0): (), named(1): ()})
+        run_in_order(pool, lambda _: None, {named(0): (), named(1): ()})

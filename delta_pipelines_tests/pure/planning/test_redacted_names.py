@@ -53,8 +53,8 @@ def test_what_was_recorded_is_readable_and_names_apart_stay_apart() -> None:
 
 
 def test_hashes_and_ids_are_never_redacted() -> None:
-    told = Dependencies(SECRET, plan=SECRET, tables={"s.a": TableVersion(SECRET, 1)})
-    assert recorded(told, KNOWING) == told
+    secret = Dependencies(SECRET, plan=SECRET, tables={"s.a": TableVersion(SECRET, 1)})
+    assert recorded(secret, KNOWING) == secret
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_change_behind_such_a_name_is_seen(change, why) -> None:
     assert (verdict.unchanged, verdict.reason) == (False, why)
 
 
-def test_what_is_gone_is_told_by_its_redacted_name() -> None:
+def test_what_is_gone_is_reported_by_its_redacted_name() -> None:
     gone = replace(NOW, tables={"s.a": TableVersion("other", 1)})
     verdict = judge(written(NOW, KNOWING), gone)
     assert verdict.reason.startswith("it reads ***.orders [sha256:")

@@ -146,6 +146,6 @@ def test_so_do_refused_changes_of_schema_kind_and_identity(
     assert FIRST not in refused({}, narrower)
     identity = {"delta.identity.allowExplicitInsert": False}
     numbered = StructType([StructField("n", IntegerType(), metadata=identity)])
-    told = refused(declared, numbered, **current)
-    assert "leave it out of the query, so that Delta numbers the new rows" in told
-    assert "full_refresh" not in told  # nothing has to be wiped for that
+    message = refused(declared, numbered, **current)
+    assert "leave it out of the query, so that Delta numbers the new rows" in message
+    assert "full_refresh" not in message  # nothing has to be wiped for that

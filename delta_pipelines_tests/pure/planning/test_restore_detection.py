@@ -81,7 +81,7 @@ def test_a_restore_takes_out_batches_however_many_of_another_flow_came_after() -
     assert lost == Restored(302, "version 0", frozenset({"two"}))
 
 
-def test_the_search_ends_at_a_batch_whose_run_went_on_with_both_flows() -> None:
+def test_the_search_stops_at_a_batch_of_a_run_that_continued_both_flows() -> None:
     read = []
     said = {"checkpoint": "c1", COMPLETE_KEY: ["c1", "c2"], BASED_ON_KEY: 98}
 
@@ -121,9 +121,9 @@ def test_a_flow_goes_on_exactly_when_the_table_has_all_of_its_batches(steps) -> 
     def lost(flows: frozenset[str]) -> frozenset[str]:
         missing = frozenset(f for f in flows if not wrote.get(ids[f], set()) <= has[-1])
         found = lost_batches(log.__getitem__, len(log) - 1, {ids[f]: f for f in flows})
-        told = found.flows if found else frozenset()
-        assert told <= missing
-        assert bool(told) == bool(missing)
+        reported = found.flows if found else frozenset()
+        assert reported <= missing
+        assert bool(reported) == bool(missing)
         return missing
 
     for step in steps:
@@ -160,7 +160,7 @@ def test_a_table_restored_twice_is_judged_by_where_it_stands() -> None:
     assert found_in("", "c1", "c1", 0, 3) == Restored(3, "version 0", frozenset({"one"}))
 
 
-def test_nothing_is_looked_at_without_checkpoints_and_a_log_that_is_gone_tells_nothing() -> None:
+def test_nothing_is_read_without_checkpoints_or_found_in_a_missing_log() -> None:
     assert found_in("", "c1", 0, flows={}) is None
     assert lost_batches(lambda version: None, 7, FLOWS) is None
 
@@ -176,9 +176,9 @@ def test_the_reason_names_the_flow_and_the_ways_out() -> None:
     graph = pipeline.graph()
     table = graph.tables["t"]
     flows = graph.flows_of(table.identifier)
-    told = restored_reason(table, flows, {}, version=5, to="version 2")
-    assert told.startswith("the table was restored to version 2 (RESTORE, its version 5)")
-    assert "RESTORE TABLE s.t TO VERSION AS OF 4" in told
-    assert "reset_checkpoints=['t']" in told
-    assert "appends once more" in told
-    assert "full_refresh=['t']" in told
+    reason = restored_reason(table, flows, {}, version=5, to="version 2")
+    assert reason.startswith("the table was restored to version 2 (RESTORE, its version 5)")
+    assert "RESTORE TABLE s.t TO VERSION AS OF 4" in reason
+    assert "reset_checkpoints=['t']" in reason
+    assert "appends once more" in reason
+    assert "full_refresh=['t']" in reason

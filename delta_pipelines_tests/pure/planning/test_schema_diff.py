@@ -161,7 +161,7 @@ def test_the_way_back_swaps_additions_and_drops(current: StructType, target: Str
 
 
 @pytest.mark.parametrize(
-    ("current", "target", "kind", "column", "told"),
+    ("current", "target", "kind", "column", "text"),
     [
         (struct(a=INT), struct(a=INT, b=STRING), "add", "b", "+ b string"),
         (struct(a=INT, b=INT), struct(a=INT), "drop", "b", "- b int"),
@@ -222,12 +222,12 @@ def test_the_way_back_swaps_additions_and_drops(current: StructType, target: Str
     ],
 )
 def test_each_kind_of_change_names_its_column_by_a_dotted_path(
-    current: StructType, target: StructType, kind: str, column: str, told: str | None
+    current: StructType, target: StructType, kind: str, column: str, text: str | None
 ) -> None:
     (change,) = diff_schemas(current, target)
     assert (change.kind, change.column) == (kind, column)
-    if told is not None:
-        assert str(change) == told
+    if text is not None:
+        assert str(change) == text
 
 
 def test_a_column_in_other_letters_is_a_drop_and_an_addition() -> None:

@@ -308,7 +308,7 @@ def test_the_table_keeps_its_spelling_at_every_depth() -> None:
     assert spelled_otherwise(evolved, evolved) == []
 
 
-def test_all_reasons_are_told_at_once() -> None:
+def test_all_reasons_are_reported_at_once() -> None:
     with pytest.raises(Refused) as caught:
         evolved_schema(struct(a=INT, b=INT, c=INT), struct(a=STRING, c=INT))
     assert len(caught.value.reasons) == 2

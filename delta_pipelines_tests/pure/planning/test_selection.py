@@ -91,7 +91,7 @@ def test_what_is_no_asset_cannot_be_selected(graph: Graph, name: str) -> None:
 def test_a_string_where_a_list_belongs_is_an_error_that_shows_the_list() -> None:
     with pytest.raises(dp.DeclarationError, match=r"write \['abc'\]"):
         Selection.of("abc", (), False)
-    with pytest.raises(dp.DeclarationError, match=r"full_refresh is a list.*\['abc'\]"):
+    with pytest.raises(dp.DeclarationError, match=r"full_refresh must be a list.*\['abc'\]"):
         Selection.of(None, "abc", False)
 
 
@@ -109,11 +109,14 @@ def test_what_the_graph_gives_stands_for_its_name(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ([len], r"no name but the function len; write its dataset's name, such as \['len'\]"),
-        (len, r"names but the function len; write its dataset's name"),
-        ([3], "no name but int 3"),
-        (3, "names but int 3"),
-        ([None], "no name but NoneType None"),
+        (
+            [len],
+            r"only names, not the function len; write its dataset's name, such as \['len'\]",
+        ),
+        (len, r"names, not the function len; write its dataset's name"),
+        ([3], "only names, not int 3"),
+        (3, "names, not int 3"),
+        ([None], "only names, not NoneType None"),
         (Identifier(None, "s", "raw"), r"write \['s.raw'\]"),
     ],
 )
@@ -128,7 +131,9 @@ def test_what_has_no_name_is_refused_with_what_to_write(field: int, given: Any, 
 def test_tables_to_maintain_are_a_list_of_names_or_tables(graph: Graph) -> None:
     merged = graph.tables["merged"]
     assert tables_to_maintain(graph, [merged, "s.merged", merged.identifier]) == (merged,)
-    with pytest.raises(dp.DeclarationError, match=r"datasets is a list of names.*\['merged'\]"):
+    with pytest.raises(
+        dp.DeclarationError, match=r"datasets must be a list of names.*\['merged'\]"
+    ):
         tables_to_maintain(graph, "merged")
     with pytest.raises(dp.DeclarationError, match="the function len"):
         tables_to_maintain(graph, [len])  # type: ignore[list-item]

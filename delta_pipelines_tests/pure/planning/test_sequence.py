@@ -10,7 +10,7 @@ from delta_pipelines.planning.query.expressions import newer, not_older, qualifi
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "expected"),
     [
         ("changed_at", "`t`.changed_at"),
         ("`with space`", "`t`.`with space`"),
@@ -30,8 +30,8 @@ from delta_pipelines.planning.query.expressions import newer, not_older, qualifi
         ("  a", "  `t`.a"),
     ],
 )
-def test_every_column_is_of_the_one_side(expression: str, told: str) -> None:
-    assert qualified(expression, "t") == f"({told}\n)"
+def test_every_column_is_of_the_one_side(expression: str, expected: str) -> None:
+    assert qualified(expression, "t") == f"({expected}\n)"
 
 
 @pytest.mark.parametrize("expression", ["a.b.c.d.e", "a.b.c.d.e.f"])
@@ -40,8 +40,10 @@ def test_fields_at_any_depth_are_fields_of_the_one_column(expression: str) -> No
 
 
 def test_variables_of_a_lambda_are_no_columns() -> None:
-    told = qualified("aggregate(xs, 0, (acc, x) -> acc + x + y)", "t")
-    columns = {c.sql("spark") for c in sqlglot.parse_one(told, read="spark").find_all(exp.Column)}
+    expected = qualified("aggregate(xs, 0, (acc, x) -> acc + x + y)", "t")
+    columns = {
+        c.sql("spark") for c in sqlglot.parse_one(expected, read="spark").find_all(exp.Column)
+    }
     assert columns == {"`t`.xs", "`t`.y"}
 
 

@@ -37,13 +37,13 @@ def test_nothing_changed_is_unchanged_and_says_since_when() -> None:
     ("now", "why"),
     [
         ({"definition": "e"}, "its definition changed"),
-        ({"plan": "q"}, "its query gives another plan"),
+        ({"plan": "q"}, "its query has another plan"),
         (
             {"engine": "Spark 5"},
-            "it was computed by Spark 4.2.0, Delta 4.4.0 and would be by Spark 5",
+            "it was computed by Spark 4.2.0, Delta 4.4.0, and the session has Spark 5",
         ),
         ({"tables": {"s.a": TableVersion("id", 4)}}, "s.a changed (version 3 -> 4)"),
-        ({"tables": {"s.a": TableVersion("other", 3)}}, "s.a was made anew"),
+        ({"tables": {"s.a": TableVersion("other", 3)}}, "s.a was dropped and created again"),
         ({"tables": {}}, "it reads s.a no longer"),
         (
             {"tables": {**BASE.tables, "s.b": TableVersion("id", 0)}},
@@ -52,7 +52,7 @@ def test_nothing_changed_is_unchanged_and_says_since_when() -> None:
         ({"views": {"s.v": "i"}}, "the view s.v changed"),
         ({"files": {"file:/x": "g"}}, "the files in file:/x changed"),
         ({"functions": {"double": "d"}}, "the function double changed"),
-        ({"modules": "n"}, "a Python file of yours changed, which its functions may use"),
+        ({"modules": "n"}, "one of your Python files changed, which its functions may use"),
         (
             {"libraries": "n"},
             "Python or an installed library changed, which its functions may use",
@@ -74,7 +74,7 @@ def test_every_change_is_a_reason_to_refresh(now, why) -> None:
     [
         ("one", None),
         ("another", "s.a was put back from a copy (its version 3 is another commit)"),
-        ("", "it is not recorded which commit of s.a was its version 3"),
+        ("", "the commit of version 3 of s.a was not recorded"),
     ],
 )
 def test_the_same_version_counts_as_the_same_rows_only_of_the_same_commit(read, why) -> None:
@@ -106,11 +106,11 @@ def test_a_run_is_not_overtaken_by_one_that_read_another_commit_of_the_same_vers
     [
         (LAST, {"force": True}, "that was forced"),
         (LAST, {"changes": ["property + k = v"]}, "its definition changed (property + k = v)"),
-        (LastWrite(8, ours=False), {}, "somebody else changed its rows at version 8"),
+        (LastWrite(8, ours=False), {}, "another writer changed its rows at version 8"),
         (
             LastWrite(8, ours=True),
             {},
-            "version 8 does not say what its rows depended on",
+            "version 8 does not record its dependencies",
         ),
     ],
 )
@@ -123,7 +123,7 @@ def test_what_had_no_version_is_no_base_for_leaving_a_table_alone() -> None:
     before = replace(BASE, without_version=("it runs Python on its rows (f)",))
     verdict = judge(replace(LAST, dependencies=before), BASE)
     assert not verdict.unchanged
-    assert "depended on what has no version (it runs Python on its rows (f))" in verdict.reason
+    assert "had a dependency without a version (it runs Python on its rows (f))" in verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -333,5 +333,5 @@ def test_random_graphs_and_changes_are_decided_as_a_model_of_staleness_does(
     assert rounds >= 1_000
     assert decided >= 2_500
     assert decided / 5 < written < decided * 4 / 5, "both answers are common"
-    told = f"skipping: {rounds} changes of 150 graphs, {decided} decisions, {written} refreshes"
-    record_property("proved", told)
+    summary = f"skipping: {rounds} changes of 150 graphs, {decided} decisions, {written} refreshes"
+    record_property("proved", summary)

@@ -44,9 +44,11 @@ CURRENT = struct(id=INT, v=INT, s=struct(x=INT, y=INT))
 def test_a_constraint_breaks_when_a_column_that_it_reads_goes_or_holds_less(
     condition: str, target: StructType, broken: bool
 ) -> None:
-    told = broken_constraints({"delta.constraints.pos": condition, "k": "v > 0"}, CURRENT, target)
-    assert bool(told) == broken
-    assert all("DROP CONSTRAINT pos" in sentence for sentence in told)
+    sentences = broken_constraints(
+        {"delta.constraints.pos": condition, "k": "v > 0"}, CURRENT, target
+    )
+    assert bool(sentences) == broken
+    assert all("DROP CONSTRAINT pos" in sentence for sentence in sentences)
 
 
 def test_a_broken_constraint_refuses_the_refresh_before_it_runs() -> None:
@@ -66,7 +68,7 @@ def test_a_broken_constraint_refuses_the_refresh_before_it_runs() -> None:
         )
 
 
-def test_what_becomes_of_generated_defaulted_and_short_columns_is_told() -> None:
+def test_notes_say_what_becomes_of_generated_defaulted_and_short_columns() -> None:
     current = StructType(
         [
             StructField("g", INT, True, {"delta.generationExpression": "v + 1"}),
@@ -82,5 +84,5 @@ def test_what_becomes_of_generated_defaulted_and_short_columns_is_told() -> None
         "column c is no longer char(5): it is dropped or retyped",
     )
     (kept,) = rule_notes(current, current)
-    assert kept.startswith("column c is char(5) by somebody's declaration")
+    assert kept.startswith("column c was declared as char(5)")
     assert rule_notes(CURRENT, struct(id=LONG)) == ()

@@ -57,7 +57,7 @@ def test_the_catalog_is_asked_at_once_and_its_answers_serve_one_look_each(monkey
 
 
 @pytest.mark.parametrize("threads", [None, 1, 3])
-def test_many_are_asked_for_some_at_a_time_and_what_fails_is_told_who_needs_it(
+def test_tables_are_looked_up_in_groups_and_an_error_is_raised_for_its_reader(
     monkeypatch, threads
 ) -> None:
     named = [Identifier(None, "s", f"t{number}") for number in range(25)]

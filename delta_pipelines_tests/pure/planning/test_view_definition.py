@@ -102,10 +102,10 @@ def test_a_view_is_published_only_when_text_comment_properties_and_columns_are_t
     assert why(comment=None) == changed
     assert why(properties={}) == changed
     assert why(properties=None) == changed
-    assert why(properties={"a": "1"}) == "it does not say yet which pipeline owns it"
+    assert why(properties={"a": "1"}) == "its properties do not name the pipeline that owns it yet"
 
 
-def test_a_view_made_under_other_settings_is_published_anew() -> None:
+def test_a_view_made_under_other_settings_is_published_again() -> None:
     declared = flow("SELECT 1 AS n")
     same = {"text": "SELECT 1 AS n", "properties": {PIPELINE_KEY: "p"}}
 
@@ -122,7 +122,7 @@ def test_a_view_made_under_other_settings_is_published_anew() -> None:
     assert why({ansi: "true"}, None) is None
 
 
-def test_the_mark_that_is_written_is_the_one_that_is_looked_for() -> None:
+def test_the_fingerprint_that_is_written_is_the_one_that_is_compared() -> None:
     declared = flow("SELECT 1 AS n", table_properties={"a": "1"})
     made = ViewState(
         VIEW,
@@ -144,7 +144,7 @@ def test_the_mark_that_is_written_is_the_one_that_is_looked_for() -> None:
         (None, None, False),
     ],
 )
-def test_a_view_without_a_mark_is_somebody_elses_unless_it_has_our_text(
+def test_a_view_without_an_owner_is_foreign_unless_it_has_our_text(
     text, properties, foreign
 ) -> None:
     existing = ViewState(VIEW, SCHEMA, text=text, properties=properties)

@@ -8,7 +8,7 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.update.context import UpdateContext
 from delta_pipelines_tests.support.pipelines import failure, rows_of, run, run_well, seen_view
 
-TAKEN_OVER = "the view was made by somebody else; this pipeline takes it over"
+TAKEN_OVER = "the view was not created by a pipeline; this pipeline takes it over"
 
 
 def declaring(name: str, schema: str, sql: str) -> dp.Pipeline:
@@ -67,7 +67,7 @@ def test_a_view_published_before_there_were_marks_is_ours_and_gets_one(spark, sc
 
     planned = pipeline.plan(spark).datasets["v"]
     assert (planned.action, planned.notes) == ("refresh", ())
-    assert planned.reason == "it does not say yet which pipeline owns it"
+    assert planned.reason == "its properties do not name the pipeline that owns it yet"
     run_well(pipeline, spark)
     mark = {"delta_pipelines.pipeline": "ours"}
     assert seen_view(spark, f"{schema}.v").properties == mark

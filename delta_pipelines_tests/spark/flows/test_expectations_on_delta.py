@@ -199,7 +199,8 @@ def test_a_batch_that_is_refused_is_not_in_the_table_and_comes_again(spark, sche
 
 
 @pytest.mark.parametrize(
-    ("condition", "why"), [("m > 0", "`m`"), ("n + 1", "is int, and a condition is a boolean")]
+    ("condition", "why"),
+    [("m > 0", "`m`"), ("n + 1", "has the type int; a condition must be boolean")],
 )
 def test_a_condition_that_does_not_fit_the_query_is_told_while_planning(
     spark, schema, condition, why

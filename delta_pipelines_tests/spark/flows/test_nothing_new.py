@@ -167,7 +167,7 @@ def test_an_old_plan_reads_what_has_come_since(spark, schema, folder):
     results = {result.name: result for result in pipeline.iter_results(plan, spark)}
     lines = results["lines"]
     assert (lines.status, lines.action) == ("completed", "refresh")
-    assert lines.reason == "what is new in its streams is appended"
+    assert lines.reason == "new rows of its streams are appended"
     assert rows_of(spark, f"{schema}.lines") == [(1,), (2,)]
     assert rows_of(spark, f"{schema}.how_many") == [(2,)]
 

@@ -71,7 +71,7 @@ def test_other_rows_are_written(spark, schema, tmp_path):
     outside.write_text('[[1, "b"]]')
     results = run_well(pipeline, spark).results
     assert {r.status for r in results.values()} == {"completed"}
-    assert "its query gives another plan" in results["t"].reason
+    assert "its query has another plan" in results["t"].reason
     assert rows_of(spark, f"{schema}.t") == rows_of(spark, f"{schema}.u") == [(1, "b")]
     assert set(statuses(pipeline, spark).values()) == {"unchanged"}
     outside.write_text('[[1, "b"], [2, "b"]]')

@@ -259,7 +259,7 @@ def test_what_has_no_version_is_refreshed_and_says_so(spark, schema):
         "python": "it reads rows of unknown origin (Python, an RDD, a checkpoint)",
         "unsure": "it calls a function not marked deterministic; " + PYTHON.format("<lambda>"),
     }
-    how = "all rows are computed anew and replaced in one commit"
+    how = "all rows are recomputed and replaced in one commit"
     for name, why in whys.items():
         assert (results[name].status, results[name].action) == ("completed", "refresh")
         assert results[name].reason == f"{how}, because {why}"
@@ -291,7 +291,7 @@ def test_a_plan_predicts_what_its_run_leaves_alone(spark, schema):
         "b": ("completed", "refresh"),
         "c": ("unchanged", "none"),
     }
-    assert "somebody else changed its rows at version 1" in results["a"].reason
+    assert "another writer changed its rows at version 1" in results["a"].reason
     assert f"{schema}.a changed (version 0 -> 2)" in results["b"].reason
     assert rows_of(spark, f"{schema}.b") == [(1,)]
 
@@ -338,7 +338,7 @@ def test_a_commit_that_is_not_ours_is_no_reason_to_leave_a_table_alone(spark, sc
         spark.conf.unset(said)
     result = run_one(pipeline, spark)
     assert (result.status, result.version) == ("completed", 2)
-    assert "somebody else changed its rows at version 1" in result.reason
+    assert "another writer changed its rows at version 1" in result.reason
     assert rows_of(spark, f"{schema}.t") == [(1,)]
 
 

@@ -57,11 +57,11 @@ def test_partitioning_and_clustering_of_a_materialized_view_may_change(spark, sc
         ({}, "neither partitioned nor clustered"),
     ]
     table_ids = set()
-    for number, (layout, told) in enumerate(steps):
+    for number, (layout, layout_text) in enumerate(steps):
         pipeline = declared(schema, feed, **layout)
         if number:
             change = pipeline.plan(spark).datasets["t"].layout_change
-            assert change == f"layout: {steps[number - 1][1]} -> {told}"
+            assert change == f"layout: {steps[number - 1][1]} -> {layout_text}"
         run_well(pipeline, spark)
         look = seen(spark, f"{schema}.t")
         assert look.partition_columns == tuple(layout.get("partition_cols", ()))

@@ -74,7 +74,7 @@ def rows_for(rng: random.Random, schema: Schema, keys: range) -> dict[int, Value
 def plain(value: Any) -> Any:
     """A collected value without Spark's classes."""
     if isinstance(value, Row):
-        return {name: plain(value[place]) for place, name in enumerate(value.__fields__)}
+        return {name: plain(value[position]) for position, name in enumerate(value.__fields__)}
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, dict):
@@ -159,8 +159,8 @@ def refuse(spark, schema, kind: str, seed: int, count: int) -> int:
     current = joined([p.current for p in chosen])
     assert refresh(spark, schema, kind, current, rows_for(rng, current, range(1, 3))).version == 0
     before = seen(spark, f"{schema}.t")
-    for place, pair in enumerate(chosen):
-        others = [p.current for n, p in enumerate(chosen) if n != place]
+    for position, pair in enumerate(chosen):
+        others = [p.current for n, p in enumerate(chosen) if n != position]
         query = joined([*others, pair.query])
         error = failure(refresh(spark, schema, kind, query, {}))
         assert isinstance(error, SchemaChangeError if kind == "upsert" else DatasetError), pair

@@ -19,28 +19,31 @@ def pipeline(schema: str) -> dp.Pipeline:
     return declared
 
 
-def test_kept_rows_are_not_replaced_by_an_empty_table_and_others_are_made_anew(
+def test_kept_rows_are_not_replaced_by_an_empty_table_and_other_tables_are_recreated(
     spark, schema, warehouse: Path, pipeline
 ) -> None:
     run_well(pipeline, spark)
-    place, aside = warehouse / f"{schema}.db", warehouse / f"{schema}.aside"
-    place.rename(aside)
+    folder, aside = warehouse / f"{schema}.db", warehouse / f"{schema}.aside"
+    folder.rename(aside)
 
     plan = pipeline.plan(spark)
-    told = plan.datasets["anew"]
-    assert (told.action, told.reason) == ("create", f"its files are gone from file:{place}/anew")
-    told = plan.datasets["kept"]
-    assert told.action == "none"
-    assert f"{schema}.kept at file:{place}/kept, where there is no Delta table: mount" in str(
-        told.error
+    planned = plan.datasets["anew"]
+    assert (planned.action, planned.reason) == (
+        "create",
+        f"its files are gone from file:{folder}/anew",
+    )
+    planned = plan.datasets["kept"]
+    assert planned.action == "none"
+    assert f"{schema}.kept at file:{folder}/kept, where there is no Delta table: mount" in str(
+        planned.error
     )
     with pytest.raises(dp.PipelineRunError):
         pipeline.run(spark)
-    assert not (place / "kept").exists()
+    assert not (folder / "kept").exists()
     assert rows_of(spark, f"{schema}.anew") == [(1,)]
 
-    shutil.rmtree(place)
-    aside.rename(place)
+    shutil.rmtree(folder)
+    aside.rename(folder)
     assert {r.status for r in pipeline.run(spark).results.values()} == {"unchanged"}
 
 
@@ -72,7 +75,7 @@ def test_a_protected_table_is_not_given_up_by_a_full_refresh(
     assert rows_of(spark, f"{schema}.kept") == [(1,)]
 
 
-def test_a_source_whose_files_are_gone_is_told_apart_from_one_that_never_was(
+def test_a_source_with_missing_files_is_not_reported_as_never_created(
     spark, schema, warehouse: Path
 ) -> None:
     spark.sql(f"CREATE TABLE {schema}.landed USING delta AS SELECT 1 AS id")
@@ -81,7 +84,7 @@ def test_a_source_whose_files_are_gone_is_told_apart_from_one_that_never_was(
     for name in ("landed", "never"):
         reading.source(f"{schema}.{name}")
         reading.materialized_view(f"of_{name}", f"SELECT * FROM {schema}.{name}")
-    told = reading.plan(spark).datasets
-    assert "where there is no Delta table" in str(told["of_landed"].error)
-    assert f"`DROP TABLE {schema}.landed` and create it anew" in str(told["of_landed"].error)
-    assert "does not exist" in str(told["of_never"].error)
+    datasets = reading.plan(spark).datasets
+    assert "where there is no Delta table" in str(datasets["of_landed"].error)
+    assert f"`DROP TABLE {schema}.landed` and create it again" in str(datasets["of_landed"].error)
+    assert "does not exist" in str(datasets["of_never"].error)

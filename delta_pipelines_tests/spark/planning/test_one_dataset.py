@@ -48,7 +48,7 @@ def test_two_names_of_one_dataset_are_read_each_as_it_is_bound(spark, schema):
         assert spark.table(f"{schema}.{name}").count() == 3
 
 
-def test_planning_one_dataset_anew_loads_that_one_and_what_it_reads(spark, schema, monkeypatch):
+def test_planning_one_dataset_again_loads_that_dataset_and_its_inputs(spark, schema, monkeypatch):
     spark.range(3).write.format("delta").saveAsTable(f"{schema}.landing")
     pipeline = scratch(schema)
     pipeline.source(f"{schema}.landing")
@@ -68,16 +68,16 @@ def test_planning_one_dataset_anew_loads_that_one_and_what_it_reads(spark, schem
 
     monkeypatch.setattr(table_versions, "load_table", counted)
     monkeypatch.setattr(planner.Redaction, "of", None)  # the plan's own is handed over
-    anew = planner.plan_anew(plan, spark, plan.datasets["last"].identifier)
+    replanned = planner.plan_again(plan, spark, plan.datasets["last"].identifier)
     assert loads == ["last", "first"]
-    assert anew.definition == plan.datasets["last"].definition
-    assert (anew.action, anew.reason) == ("none", plan.datasets["last"].reason)
+    assert replanned.definition == plan.datasets["last"].definition
+    assert (replanned.action, replanned.reason) == ("none", plan.datasets["last"].reason)
     loads.clear()
-    planner.plan_anew(plan, spark, plan.datasets["middle"].identifier)
+    planner.plan_again(plan, spark, plan.datasets["middle"].identifier)
     assert loads == ["first"]
 
 
-def test_planning_anew_recognises_a_table_that_is_read_behind_the_back(spark, schema):
+def test_planning_again_recognises_an_undeclared_table(spark, schema):
     pipeline = scratch(schema)
     pipeline.materialized_view("one", "SELECT 1 AS id")
     pipeline.materialized_view("two", "SELECT 2 AS id")
@@ -92,8 +92,8 @@ def test_planning_anew_recognises_a_table_that_is_read_behind_the_back(spark, sc
 
     plan = later.plan(spark)
     hidden.append(plan.datasets["one"].base.location)
-    anew = planner.plan_anew(plan, spark, plan.datasets["two"].identifier)
-    assert "without declaring it" in str(anew.error)
+    replanned = planner.plan_again(plan, spark, plan.datasets["two"].identifier)
+    assert "without declaring it" in str(replanned.error)
 
 
 def test_tracing_leaves_the_sessions_settings_as_they_were(spark, schema):

@@ -69,18 +69,18 @@ def test_a_plan_is_plain_values_for_json(spark, schema, feed):
     )
     pipeline.view("v", "SELECT id FROM kept")
     pipeline.materialized_view("broken", "SELECT nope FROM kept")
-    told = json.loads(json.dumps(pipeline.plan(spark, full_refresh=["kept"]).to_dict()))
+    document = json.loads(json.dumps(pipeline.plan(spark, full_refresh=["kept"]).to_dict()))
 
-    assert told["pipeline"] == "scratch"
-    assert [(d["name"], d["kind"], d["action"]) for d in told["datasets"]] == [
+    assert document["pipeline"] == "scratch"
+    assert [(d["name"], d["kind"], d["action"]) for d in document["datasets"]] == [
         ("kept", "upsert", "create"),
         ("v", "view", "create"),
         ("broken", "materialized_view", "none"),
     ]
-    assert told["reset_blocked"] == [f"{schema}.kept"]
-    assert told["datasets"][1]["inputs"][0]["table"] == f"{schema}.kept"
-    assert "nope" in told["errors"][0]
-    assert told["datasets"][2]["error"].startswith("broken: ")
+    assert document["reset_blocked"] == [f"{schema}.kept"]
+    assert document["datasets"][1]["inputs"][0]["table"] == f"{schema}.kept"
+    assert "nope" in document["errors"][0]
+    assert document["datasets"][2]["error"].startswith("broken: ")
 
 
 def test_planning_changes_nothing(spark, schema, feed, warehouse):

@@ -107,7 +107,7 @@ def test_a_query_that_reads_no_dataset_is_analysed_while_the_catalog_is_asked(
     assert pipeline.plan(spark).errors == ()
 
 
-def test_a_query_that_fails_while_the_catalog_is_asked_is_called_once_and_told(spark, schema):
+def test_a_query_that_fails_during_the_catalog_lookup_is_called_once_and_reported(spark, schema):
     calls = []
     pipeline = scratch(schema)
 

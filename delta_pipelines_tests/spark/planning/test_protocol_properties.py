@@ -20,7 +20,9 @@ def test_the_names_are_those_of_delta(spark) -> None:
     assert sorted(DELTA_PROPERTIES) == sorted(found)
 
 
-def test_they_are_no_change_of_the_next_refresh_whose_rows_are_merged(spark, schema) -> None:
+def test_protocol_properties_do_not_count_as_changes_so_the_next_refresh_merges(
+    spark, schema
+) -> None:
     def people(last: int, properties=DECLARED):
         pipeline = scratch(schema)
         query = f"SELECT id, id * 10 AS n FROM range({last})"

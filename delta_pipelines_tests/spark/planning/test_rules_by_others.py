@@ -62,17 +62,17 @@ def test_a_key_that_is_padded_in_the_table_alone_is_refused(spark, schema, colum
     stranger(spark, schema, columns, row)
     pipeline = upsert(schema, f"SELECT {key}, 2 AS v", key="CODE")
     for options in ({}, {"full_refresh": ["t"]}):
-        told = refused(pipeline, spark, schema, **options)
-        assert "key 'code'" in told
-        assert "char(5)" in told
-        assert "use another key" in told
+        message = refused(pipeline, spark, schema, **options)
+        assert "key 'code'" in message
+        assert "char(5)" in message
+        assert "use another key" in message
 
 
 def test_a_padded_key_is_taken_after_what_the_message_says(spark, schema):
     stranger(spark, schema, "code CHAR(5), v INT", "VALUES ('ab', 1)")
     pipeline = upsert(schema, "SELECT 'ab' AS code, 2 AS v", key="code")
-    told = refused(pipeline, spark, schema)
-    spark.sql(told.partition("Make it a STRING (")[2].partition(", for")[0])
+    message = refused(pipeline, spark, schema)
+    spark.sql(message.partition("Make it a STRING (")[2].partition(", for")[0])
     run_well(pipeline, spark)
     assert rows_of(spark, f"{schema}.t") == [("ab", 2)]
 
@@ -115,17 +115,17 @@ def test_nobody_gives_values_that_delta_alone_makes(spark, schema, declared):
     stranger(spark, schema, IDENTITY.format("ALWAYS"), "(k) VALUES (1)")
     pipeline = declared(schema, "SELECT 100L AS i, 1 AS k")
     for options in ({}, {"full_refresh": ["t"]}):
-        told = refused(pipeline, spark, schema, **options)
-        assert "column i" in told
-        assert "GENERATED ALWAYS" in told
+        message = refused(pipeline, spark, schema, **options)
+        assert "column i" in message
+        assert "GENERATED ALWAYS" in message
 
 
 def test_an_identity_that_takes_values_is_replaced_but_not_updated(spark, schema):
     stranger(spark, schema, IDENTITY.format("BY DEFAULT"), "(k) VALUES (1)")
     query = "SELECT 100L AS i, 1 AS k"
-    told = refused(upsert(schema, query), spark, schema)
-    assert "does not update" in told
-    assert "leave it out of the query, so that Delta numbers the new rows" in told
+    message = refused(upsert(schema, query), spark, schema)
+    assert "does not update" in message
+    assert "leave it out of the query, so that Delta numbers the new rows" in message
     run_well(upsert(schema, "SELECT 1 AS k"), spark)  # as the message says
     assert rows_of(spark, f"{schema}.t") == [(1, 1)]
     run_well(view(schema, query), spark, full_refresh=["t"])
@@ -147,28 +147,28 @@ def test_an_upsert_leaves_numbers_and_defaults_to_delta(spark, schema, made):
     spark.sql(f"INSERT INTO {schema}.t (k, v, origin) VALUES (1, 10, 'web'), (2, 20, DEFAULT)")
     first = numbered(spark, schema)
 
-    def turn(query, **metrics):
+    def refresh(query, **metrics):
         result = run_one(upsert(schema, query), spark, force=True)
         found = {name: result.metrics[f"numTargetRows{name}"] for name in metrics}
         assert found == metrics, result
         return numbered(spark, schema)
 
     # The first run takes the table over, which changes its properties in the same commit.
-    now = turn("SELECT 2 AS k, 22 AS v UNION ALL SELECT 3, 30", Updated=1, Inserted=1)
+    now = refresh("SELECT 2 AS k, 22 AS v UNION ALL SELECT 3, 30", Updated=1, Inserted=1)
     assert {k: (v, origin) for k, (_, v, origin) in now.items()} == {
         1: (10, "web"),
         2: (22, "hand"),
         3: (30, "hand"),
     }
     assert {k: now[k][0] for k in first} == {k: first[k][0] for k in first}
-    now = turn("SELECT 1 AS k, 11 AS v UNION ALL SELECT 4, 40", Updated=1, Inserted=1)
+    now = refresh("SELECT 1 AS k, 11 AS v UNION ALL SELECT 4, 40", Updated=1, Inserted=1)
     assert (now[1], now[4][1:]) == ((first[1][0], 11, "web"), (40, "hand"))
-    same = turn("SELECT 1 AS k, 11 AS v UNION ALL SELECT 4, 40", Updated=0, Inserted=0)
+    same = refresh("SELECT 1 AS k, 11 AS v UNION ALL SELECT 4, 40", Updated=0, Inserted=0)
     assert same == now
     # A new column, and then a wider type, for which all rows are written again.
-    more = turn("SELECT 4 AS k, 44 AS v, 'x' AS more UNION ALL SELECT 5, 50, 'y'", Inserted=1)
+    more = refresh("SELECT 4 AS k, 44 AS v, 'x' AS more UNION ALL SELECT 5, 50, 'y'", Inserted=1)
     assert (more[4], more[5][1:]) == ((now[4][0], 44, "hand"), (50, "hand"))
-    wide = turn("SELECT 4 AS k, 45L AS v, 'x' AS more UNION ALL SELECT 6, 60L, 'z'", Inserted=1)
+    wide = refresh("SELECT 4 AS k, 45L AS v, 'x' AS more UNION ALL SELECT 6, 60L, 'z'", Inserted=1)
     assert wide == more | {4: (now[4][0], 45, "hand"), 6: wide[6]}
     spark.sql(f"INSERT INTO {schema}.t (k, v) VALUES (7, 70)")
     assert len(numbered(spark, schema)) == 7
@@ -202,9 +202,10 @@ def test_another_partitioning_is_refused_with_ways_out_that_work(spark, schema):
         return pipeline
 
     run_well(partitioned("p"), spark)
-    told = refused(partitioned("q"), spark, schema)
+    message = refused(partitioned("q"), spark, schema)
     assert (
-        "Ways out: declare partition_cols=['p'], or refresh it fully (full_refresh=['t'])" in told
+        "Ways out: declare partition_cols=['p'], or refresh it fully (full_refresh=['t'])"
+        in message
     )
     run_well(partitioned("p"), spark)
     run_well(partitioned("q"), spark, full_refresh=["t"])

@@ -146,7 +146,7 @@ def test_what_inputs_does_not_name_is_refused_and_a_command_never_runs(spark, sc
         "too_many": ("TABLE a", {"a": "a", "b": "b"}, "input 'b' .* is never read under that name"),
         "qualified": (f"TABLE {schema}.a", {"a": "a"}, "without a schema"),
         "nothing": ("TABLE a", {}, f"reads {schema}.a"),
-        "itself": ("TABLE itself", {}, "which it makes itself"),
+        "itself": ("TABLE itself", {}, "its own target"),
         "unknown": ("TABLE nowhere", {}, "nowhere"),
         "drop": (f"TABLE a) x; DROP TABLE {schema}.b; TABLE (b", {"a": "a"}, "Syntax error.*DROP"),
         "insert": (f"FROM a |> SET v = 1 INSERT INTO {schema}.b SELECT 1, 2", {"a": "a"}, "INSERT"),

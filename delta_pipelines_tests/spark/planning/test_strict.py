@@ -94,13 +94,13 @@ def entries(warehouse):
 
 def test_what_delta_refuses_is_planned_in_a_new_schema_too(spark, schema, warehouse, pipeline_in):
     before, found = entries(warehouse), {}
-    for number, (name, (declare, told)) in enumerate(REFUSED.items()):
+    for number, (name, (declare, reason)) in enumerate(REFUSED.items()):
         new = f"{schema}_new{number}"
         pipeline = pipeline_in(new)
         declare(pipeline)
         with pytest.raises(dp.PlanError) as error:
             pipeline.run(spark, strict=True)
-        found[name] = told in str(error.value).lower()
+        found[name] = reason in str(error.value).lower()
         assert not spark.catalog.databaseExists(new)
     assert found == dict.fromkeys(REFUSED, True)
     assert entries(warehouse) == before
@@ -114,7 +114,7 @@ def test_without_strict_the_others_are_made(spark, schema, pipeline_in):
     assert not spark.catalog.tableExists(f"{schema}_new.bad")
 
 
-def test_a_table_whose_catalog_was_lost_is_refreshed_by_the_first_run(spark, schema, pipeline_in):
+def test_a_table_that_the_catalog_lost_is_refreshed_by_the_first_run(spark, schema, pipeline_in):
     new = f"{schema}_lost"
     pipeline = pipeline_in(new)
     run_well(pipeline, spark)

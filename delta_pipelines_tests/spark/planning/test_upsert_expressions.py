@@ -13,21 +13,24 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reason"),
     [
         ({"sequence_by": "seen_onn"}, "sequence_by 'seen_onn': .*UNRESOLVED_COLUMN"),
-        ({"deletes_when": "icao"}, "deletes_when 'icao' is string, and a condition is a boolean"),
+        (
+            {"deletes_when": "icao"},
+            "deletes_when 'icao' has the type string; a condition must be boolean",
+        ),
         ({"deletes_when": "gone = true"}, "deletes_when 'gone = true': .*UNRESOLVED_COLUMN"),
     ],
 )
 def test_an_expression_that_does_not_fit_the_query_cannot_be_planned(
-    spark: "SparkSession", schema: str, options: dict[str, str], told: str
+    spark: "SparkSession", schema: str, options: dict[str, str], reason: str
 ) -> None:
     pipeline = dp.Pipeline("air", schema=schema)
     pipeline.upsert("airports", "SELECT 'LHR' AS icao, 1 AS seen_on", keys=["icao"], **options)
     plan = pipeline.plan(spark)
     (problem,) = plan.errors
-    assert re.search(told, str(problem))
+    assert re.search(reason, str(problem))
     assert not spark.catalog.tableExists(f"{schema}.airports")
 
 
@@ -70,4 +73,4 @@ def test_a_name_that_may_be_a_function_is_refused(spark, schema) -> None:
     pipeline = scratch(schema)
     merged(pipeline, "t", Feed("id INT", (1,)), keys=["id"], sequence_by="coalesce(user, id)")
     (problem,) = pipeline.plan(spark).errors
-    assert "which of its names are columns cannot be told" in str(problem)
+    assert "it is not clear which of its names are columns" in str(problem)
