@@ -278,10 +278,10 @@ class DatasetManager:
             if not planned.is_registered:
                 ensure_schema(self._spark, table.identifier)
             transaction = begin(self._spark, table.identifier, is_new=planned.base is None)
-            begun = context.begun.get(table.identifier)
-            if begun is not None and transaction.base is not None:
+            defined = context.defined.get(table.identifier)
+            if defined is not None and transaction.base is not None:
                 # An earlier attempt has created, wiped or altered it: that is not done twice.
-                _check_same(begun, transaction.base.definition, table.name)
+                _check_same(defined, transaction.base.definition, table.name)
                 decision = TableDecision(create=False, wipe=False, alter=False)
             else:
                 _check_unchanged(planned, transaction.base)

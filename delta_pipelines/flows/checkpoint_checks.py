@@ -98,30 +98,33 @@ def check_sources(
         return
     read = read_source_commits(spark, path)
     names = {str(identifier.plain): state for identifier, state in now.items()}
-    told = put_back(spark, read, names) if read else []
-    for identifier in appended_inputs(graph, flow) if not told else ():
+    problems = put_back(spark, read, names) if read else []
+    for identifier in appended_inputs(graph, flow) if not problems else ():
         state = now.get(identifier)
         begin = None if state is None else progress.next_version(state.table_id)
         if state is None or begin is None:
             continue
         name = identifier.plain
         if begin > state.version + 1:
-            told.append(
+            problems.append(
                 f"its stream input {name} was put back from a copy (it has version "
                 f"{state.version}, of which the checkpoint has read {begin - 1})"
             )
         for version in range(state.version, max(begin - 1, state.version - MAX_COMMITS), -1):
             said = recorded_entry(spark, state.log_end, version)
             if said is not None and brings_rows_back(said):
-                told.append(f"its stream input {name} was restored (RESTORE, version {version})")
-    if told:
-        raise DatasetError(outdated_reason(table, flow, base.properties, told), dataset=table.name)
+                problems.append(
+                    f"its stream input {name} was restored (RESTORE, version {version})"
+                )
+    if problems:
+        reason = outdated_reason(table, flow, base.properties, problems)
+        raise DatasetError(reason, dataset=table.name)
     if read is None:
         record_source_commits(spark, path, progress.planned, now.values())
 
 
 def cannot_go_on(
-    table: Table, flow: Flow, current: Mapping[str, str], why: StreamFailure, told: Exception
+    table: Table, flow: Flow, current: Mapping[str, str], why: StreamFailure, error: Exception
 ) -> DatasetError:
     """What a stream's failure means that starting it again does not help, with the ways out.
 
@@ -130,7 +133,7 @@ def cannot_go_on(
         flow: The flow.
         current: The properties that the table has.
         why: What stopped it.
-        told: The failure itself.
+        error: The failure itself.
     """
     ways = f"Ways out: {from_the_beginning(table, [flow], current)}"
     if why is StreamFailure.OVERWRITTEN:
@@ -143,7 +146,7 @@ def cannot_go_on(
         )
     return DatasetError(
         f"flow {flow.name!r} cannot go on: {why.value}. Nothing was skipped or doubled. "
-        f"{ways}. ({str(told).partition(': ')[2]})",
+        f"{ways}. ({str(error).partition(': ')[2]})",
         dataset=table.name,
     )
 

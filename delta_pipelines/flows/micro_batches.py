@@ -17,7 +17,7 @@ from delta_pipelines.planning.streams.restore_detection import BASED_ON_KEY, che
 from delta_pipelines.planning.table_action import TableDecision
 from delta_pipelines.update.context import UpdateContext
 from delta_pipelines.update.expectation_counts import Watch
-from delta_pipelines.update.stream_tally import BatchMark, BatchResult
+from delta_pipelines.update.stream_tally import BatchId, BatchResult
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +30,7 @@ def append_batch(
     table: Table,
     flow: Flow,
     context: UpdateContext,
-    mark: BatchMark,
+    batch_id: BatchId,
     metadata: dict[str, object],
 ) -> BatchResult:
     """Append one micro-batch in one commit, unless the table has it already.
@@ -40,7 +40,7 @@ def append_batch(
         table: The streaming table.
         flow: The flow that the batch is of.
         context: The update.
-        mark: The batch's mark.
+        batch_id: The batch's mark.
         metadata: The commit's user metadata.
 
     Raises:
@@ -49,11 +49,11 @@ def append_batch(
         ExpectationError: Rows break an expectation that fails the refresh.
     """
     transaction = begin(rows.sparkSession, table.identifier)
-    check_epoch(transaction.base, table, mark)
+    check_epoch(transaction.base, table, batch_id)
     _check_not_restored(rows.sparkSession, table, context, transaction.base)
     metadata = {**metadata, **_based_on(transaction.base)}
-    last = transaction.remembered(mark.application)
-    if last is not None and last >= mark.number:
+    last = transaction.remembered(batch_id.application)
+    if last is not None and last >= batch_id.number:
         _pass_over(rows)
         return BatchResult(None, {})
     assert transaction.base is not None
@@ -63,7 +63,7 @@ def append_batch(
     expectations = watch.results(table.name)
     if transaction.output_rows == 0:
         return BatchResult(None, {}, expectations=expectations)
-    transaction.remember(mark.application, mark.number)
+    transaction.remember(batch_id.application, batch_id.number)
     context.check_lease(table.identifier)
     commit = transaction.commit(user_metadata={**metadata, **told(expectations)})
     return BatchResult(commit.version, commit.metrics, expectations=expectations)
@@ -95,13 +95,13 @@ def _based_on(base: TableState | None) -> dict[str, object]:
     return {BASED_ON_KEY: base.version} if base is not None else {}
 
 
-def check_epoch(base: TableState | None, table: Table, mark: BatchMark) -> None:
+def check_epoch(base: TableState | None, table: Table, batch_id: BatchId) -> None:
     """Refuse a batch of a checkpoint that no longer counts.
 
     Args:
         base: The table now.
         table: As declared.
-        mark: The batch's mark.
+        batch_id: The batch's mark.
 
     Raises:
         DatasetError: The table was dropped, wiped or made anew while the stream ran.
@@ -110,7 +110,7 @@ def check_epoch(base: TableState | None, table: Table, mark: BatchMark) -> None:
     known = (
         {c.application(base.table_id, flow) for flow, c in checkpoints.items()} if base else set()
     )
-    if mark.application not in known:
+    if batch_id.application not in known:
         raise DatasetError(
             "another run refreshed the table fully, or made it anew, while this one was appending; "
             "nothing more was written. Run again.",
@@ -124,7 +124,7 @@ def merge_batch(
     table: Table,
     flow: Flow,
     context: UpdateContext,
-    mark: BatchMark,
+    batch_id: BatchId,
     metadata: dict[str, object],
 ) -> BatchResult:
     """Merge one micro-batch by key in one commit, unless the table has it already.
@@ -134,7 +134,7 @@ def merge_batch(
         table: The upsert target.
         flow: Its flow.
         context: The update.
-        mark: The batch's mark.
+        batch_id: The batch's mark.
         metadata: The commit's user metadata.
 
     Raises:
@@ -144,15 +144,15 @@ def merge_batch(
     session = rows.sparkSession
     transaction = begin(session, table.identifier)
     base = transaction.base
-    check_epoch(base, table, mark)
+    check_epoch(base, table, batch_id)
     _check_not_restored(session, table, context, base)
     metadata = {**metadata, **_based_on(base)}
-    last = transaction.remembered(mark.application)
-    if base is None or (last is not None and last >= mark.number):
+    last = transaction.remembered(batch_id.application)
+    if base is None or (last is not None and last >= batch_id.number):
         _pass_over(rows)
         return BatchResult(None, {})
-    session.conf.set(TXN_APPLICATION, mark.application)
-    session.conf.set(TXN_NUMBER, str(mark.number))
+    session.conf.set(TXN_APPLICATION, batch_id.application)
+    session.conf.set(TXN_NUMBER, str(batch_id.number))
     try:
         upsert = UpsertRun(session, table, flow, base.definition, context, metadata=metadata)
         kept = TableDecision(create=False, wipe=False, alter=False)
@@ -170,7 +170,7 @@ def write_batch(
     context: UpdateContext,
     rows: "DataFrame",
     flow: Flow,
-    mark: BatchMark,
+    batch_id: BatchId,
     metadata: dict[str, object],
 ) -> BatchResult:
     """Append or merge a micro-batch, as the table's kind wants it.
@@ -180,9 +180,9 @@ def write_batch(
         context: The update.
         rows: The batch.
         flow: The flow that it is of.
-        mark: The batch's mark.
+        batch_id: The batch's mark.
         metadata: The commit's user metadata.
     """
     if table.is_streaming_table:
-        return append_batch(rows, table, flow, context, mark, metadata)
-    return merge_batch(rows, table, flow, context, mark, metadata)
+        return append_batch(rows, table, flow, context, batch_id, metadata)
+    return merge_batch(rows, table, flow, context, batch_id, metadata)

@@ -142,8 +142,8 @@ class UpsertRun:
     def _check_keys(self, source: "DataFrame") -> None:
         problems = key_problems(source, self._keys, self._sequence_column)
         if problems:
-            told = str(problems).replace(_SEQUENCE, str(self._upsert.sequence_by))
-            raise DatasetError(told, dataset=self._table.name)
+            message = str(problems).replace(_SEQUENCE, str(self._upsert.sequence_by))
+            raise DatasetError(message, dataset=self._table.name)
 
     def _with_kept_partitions(self, newest: "DataFrame") -> "DataFrame":
         """Check partition values: those of keys, and the others of rows that are not deleted."""
@@ -301,12 +301,12 @@ class UpsertRun:
         changed = F.col(quoted("s", _DELETE)).isNotNull() & self._changes(rows, newest)
         return joined.where(~changed).select("t.*")
 
-    def _evolved(self, rows: "DataFrame", *places: "Column") -> "DataFrame":
+    def _evolved(self, rows: "DataFrame", *file_columns: "Column") -> "DataFrame":
         """Rows of the table with the columns of its new definition, and where they are.
 
         A new column is NULL in the rows that are there: sequence_by may name it already.
         """
-        located = rows.select("*", *places)
+        located = rows.select("*", *file_columns)
         fields = located.schema.fields[len(rows.columns) :]
         return located.to(StructType([*nullable(self._definition.schema).fields, *fields]))
 

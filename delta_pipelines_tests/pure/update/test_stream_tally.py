@@ -3,15 +3,15 @@
 from delta_pipelines.model.expectation_result import ExpectationResult
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.planning.plan import DatasetPlan
-from delta_pipelines.update.stream_tally import BatchMark, BatchResult, StreamTally
+from delta_pipelines.update.stream_tally import BatchId, BatchResult, StreamTally
 
 TABLE = Identifier(None, "s", "t")
 FULL = DatasetPlan("t", TABLE, "streaming_table", "full_refresh", "asked for")
 GOES_ON = DatasetPlan("t", TABLE, "streaming_table", "refresh", "new rows are appended")
 
 
-def batch(number: int) -> BatchMark:
-    return BatchMark("checkpoint", number)
+def batch(number: int) -> BatchId:
+    return BatchId("checkpoint", number)
 
 
 def test_batches_of_all_attempts_add_up() -> None:
@@ -27,7 +27,7 @@ def test_a_batch_that_the_table_has_already_counts_once() -> None:
     tally = StreamTally()
     tally.add(batch(0), BatchResult(5, {"numOutputRows": 2}))
     tally.add(batch(0), BatchResult(None, {}))
-    tally.add(BatchMark("another checkpoint", 0), BatchResult(6, {"numOutputRows": 1}))
+    tally.add(BatchId("another checkpoint", 0), BatchResult(6, {"numOutputRows": 1}))
     assert (tally.version, tally.batches, tally.metrics["numOutputRows"]) == (6, 2, 3)
 
 

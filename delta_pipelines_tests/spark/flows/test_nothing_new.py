@@ -235,7 +235,7 @@ def test_files_that_spark_leaves_out_for_their_age_are_told(spark, schema, folde
     result = run_well(pipeline, spark).results["lines"]
     assert rows_of(spark, f"{schema}.lines") == [(1,), (3,)]
     [note] = [note for note in result.notes if "maxFileAge" in note]
-    assert "leaves out 1 file, such as file:" in note
+    assert "ignored 1 file, such as file:" in note
     assert "day%202.csv" in note
     assert "maxFileAge" in str(run_well(pipeline, spark).results["lines"].notes)
     patient = reading(schema, str(folder), maxFileAge="1000d")
