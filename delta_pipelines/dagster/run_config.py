@@ -94,7 +94,7 @@ def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
 
 def _listed(enum: str, names: Mapping[str, str], description: str) -> dg.Field:
     """A list of names of an enum; two ops need enums of different names, or Dagster mixes them."""
-    values = [dg.EnumValue(name, description=told) for name, told in names.items()]
+    values = [dg.EnumValue(name, description=text) for name, text in names.items()]
     return dg.Field([dg.Enum(enum, values)], default_value=[], description=description)
 
 

@@ -30,8 +30,8 @@ def retention_note(declared: Mapping[str, str], current: Mapping[str, str]) -> s
     if wanted is None and RETENTION.lower() not in map(str.lower, owned_keys(current)):
         return None  # somebody else set it, and a refresh keeps it
     return (
-        f"VACUUM was left out: {RETENTION} is {_told(wanted)} by the declaration and "
-        f"{_told(present)} on the table, so refresh it first"
+        f"VACUUM was left out: {RETENTION} is {_shown(wanted)} by the declaration and "
+        f"{_shown(present)} on the table, so refresh it first"
     )
 
 
@@ -40,5 +40,5 @@ def _value(properties: Mapping[str, str]) -> str | None:
     return next((v for k, v in properties.items() if k.lower() == RETENTION.lower()), None)
 
 
-def _told(value: str | None) -> str:
+def _shown(value: str | None) -> str:
     return "Delta's default" if value is None else repr(value)

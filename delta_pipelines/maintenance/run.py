@@ -31,7 +31,7 @@ PARTS = ("optimize", "purge", "vacuum")
 nothing VACUUM deletes at once what the others replaced."""
 
 
-class TableTurn:
+class TableRun:
     """What is left to do for a table and what was done, over all attempts.
 
     Args:
@@ -61,7 +61,7 @@ class TableTurn:
         self._before: TableState | None = None
         self._note: str | None = None
 
-    def take(self) -> TableMaintenance:
+    def run(self) -> TableMaintenance:
         """Work on the table; after a transient failure go on with what failed."""
         started = time.monotonic()
         name, identifier = self._table.name, self._table.identifier
@@ -128,9 +128,9 @@ class TableTurn:
     def _check_owner(self, state: "TableState") -> None:
         owned_by = owner(state.properties)
         if owned_by != self._pipeline:
-            whose = f"belongs to pipeline {owned_by!r}" if owned_by else "was not made by us"
+            why = f"belongs to pipeline {owned_by!r}" if owned_by else "was not made by us"
             raise DatasetError(
-                f"table {self._table.identifier} {whose}, so it is not maintained here.",
+                f"table {self._table.identifier} {why}, so it is not maintained here.",
                 dataset=self._table.name,
             )
 
@@ -180,14 +180,14 @@ class Maintenance:
 
     def run(self) -> MaintenanceResult:
         """Maintain all of them."""
-        return MaintenanceResult(self.run_id, {told.name: told for told in self.results()})
+        return MaintenanceResult(self.run_id, {table.name: table for table in self.results()})
 
     def _result(self, table: Table) -> TableMaintenance:
-        turn = TableTurn(
+        table_run = TableRun(
             self._spark,
             self._pipeline,
             table,
             run_id=self.run_id,
             lease_timeout=self._timeout,
         )
-        return turn.take()
+        return table_run.run()

@@ -108,17 +108,17 @@ def maintenance_of(
     return maintenance_job
 
 
-def _metadata(told: TableMaintenance) -> Iterator[tuple[str, MetadataEntry]]:
-    yield "delta_pipelines/maintenance", told.status
-    yield "delta_pipelines/rewritten_files", told.rewritten_files
-    yield "delta_pipelines/deleted_files", told.deleted_files
-    if told.note is not None:
-        yield "delta_pipelines/notes", told.note
-    if told.version is not None:
-        yield "delta_pipelines/version", told.version
-    if told.files is not None:
-        yield "delta_pipelines/files_before", told.files[0]
-        yield "delta_pipelines/files", told.files[1]
-    if told.size_bytes is not None:
-        yield "delta_pipelines/bytes_before", told.size_bytes[0]
-        yield "delta_pipelines/bytes", told.size_bytes[1]
+def _metadata(result: TableMaintenance) -> Iterator[tuple[str, MetadataEntry]]:
+    yield "delta_pipelines/maintenance", result.status
+    yield "delta_pipelines/rewritten_files", result.rewritten_files
+    yield "delta_pipelines/deleted_files", result.deleted_files
+    if result.note is not None:
+        yield "delta_pipelines/notes", result.note
+    if result.version is not None:
+        yield "delta_pipelines/version", result.version
+    if result.files is not None:
+        yield "delta_pipelines/files_before", result.files[0]
+        yield "delta_pipelines/files", result.files[1]
+    if result.size_bytes is not None:
+        yield "delta_pipelines/bytes_before", result.size_bytes[0]
+        yield "delta_pipelines/bytes", result.size_bytes[1]

@@ -38,7 +38,7 @@ class Guard:
 
     def __init__(self, resource: SessionSource) -> None:
         self._resource = resource
-        self.turn = ExitStack()
+        self.exit_stack = ExitStack()
         """Ends the session's turn."""
         self.known = Redaction.of(os.environ)
 
@@ -50,7 +50,7 @@ class Guard:
         """
         self.known = Redaction.of(self._resource.flat_config, os.environ)
         spark = self._resource.session_in_turn()
-        self.turn.enter_context(run_of(spark))
+        self.exit_stack.enter_context(run_of(spark))
         self.known = self.known.knowing(settings_of(spark))
         return spark
 
@@ -69,15 +69,15 @@ def guarded(resource: SessionSource, log: logging.Logger) -> Iterator[Guard]:
     """
     guard = Guard(resource)
     try:
-        with guard.turn, forwarded(log, lambda line: guard.known.text(line)):
+        with guard.exit_stack, forwarded(log, lambda line: guard.known.text(line)):
             yield guard
     except PipelineError as error:
         raise as_failure(guard.known.error(error)) from error
     except Exception as error:
-        told = guard.known.anybodys(error)
-        if told is error and told.__traceback__ is not None:
+        redacted = guard.known.anybodys(error)
+        if redacted is error and redacted.__traceback__ is not None:
             raise
-        raise told from told.__cause__
+        raise redacted from redacted.__cause__
 
 
 @contextmanager

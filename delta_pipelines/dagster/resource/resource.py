@@ -13,7 +13,11 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.resource.interruptible_start import start_aside
 from delta_pipelines.dagster.resource.redacted_session import guarded
-from delta_pipelines.dagster.resource.shared_session import needs_turn, note_start, take_turn
+from delta_pipelines.dagster.resource.shared_session import (
+    apply_settings,
+    may_apply_settings,
+    note_start,
+)
 from delta_pipelines.dagster.resource.spark_config import flat_settings, with_named_variables
 from delta_pipelines.dagster.run.step import StepEvent, run_step
 from delta_pipelines.delta.jvm.driver_jvm import jvm_has_ended, spark_is_active
@@ -86,7 +90,7 @@ class DeltaPipelineResource(LazyPySparkResource):
     )
 
     _definition: dg.ResourceDefinition | None = PrivateAttr(default=None)
-    _whose: object = PrivateAttr(default_factory=object)
+    _owner: object = PrivateAttr(default_factory=object)
 
     @field_validator("warehouse", mode="before")
     @classmethod
@@ -121,8 +125,8 @@ class DeltaPipelineResource(LazyPySparkResource):
             SessionError: Java, Delta's settings, the catalog or its lock.
         """
         spark = self._session()
-        if needs_turn(spark, self._whose):
-            take_turn(spark, self.flat_config, self._whose)
+        if may_apply_settings(spark, self._owner):
+            apply_settings(spark, self.flat_config, self._owner)
         return spark
 
     def session_in_turn(self) -> SparkSession:
@@ -132,7 +136,7 @@ class DeltaPipelineResource(LazyPySparkResource):
             SessionError: As `spark_session` does.
         """
         spark = self._session()
-        take_turn(spark, self.flat_config, self._whose)
+        apply_settings(spark, self.flat_config, self._owner)
         return spark
 
     def _session(self) -> SparkSession:

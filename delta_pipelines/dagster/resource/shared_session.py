@@ -25,16 +25,16 @@ class _Noted:
 
 
 @dataclass(eq=False)
-class _Turns:
+class _SharedState:
     noted: dict[str, _Noted] = field(default_factory=dict)
     """The settings that some resource has asked for."""
-    whose: object = None
+    owner: object = None
     """Who had the last turn."""
     runs: int = 0
     """Runs that are under way and rely on their turn."""
 
 
-_sessions: "WeakKeyDictionary[SparkSession, _Turns]" = WeakKeyDictionary()
+_sessions: "WeakKeyDictionary[SparkSession, _SharedState]" = WeakKeyDictionary()
 _guard = threading.RLock()
 
 
@@ -52,44 +52,44 @@ def note_start(spark: SparkSession, asked: Mapping[str, str], without: Mapping[s
         if can_change(spark, key)
     }
     with _guard:
-        _sessions[spark] = _Turns(noted)
+        _sessions[spark] = _SharedState(noted)
 
 
-def take_turn(spark: SparkSession, asked: Mapping[str, str], whose: object) -> None:
+def apply_settings(spark: SparkSession, asked: Mapping[str, str], owner: object) -> None:
     """Set a resource's settings, and put back what only others have asked for.
 
     Args:
         spark: A session, whoever started it.
         asked: The resource's settings. Those that Spark reads only at its start stay as they are.
-        whose: Stands for the resource.
+        owner: Stands for the resource.
     """
     with _guard:
-        turns = _sessions.setdefault(spark, _Turns())
-        for key in {**turns.noted, **asked}:
-            if key not in turns.noted and not can_change(spark, key):
+        state = _sessions.setdefault(spark, _SharedState())
+        for key in {**state.noted, **asked}:
+            if key not in state.noted and not can_change(spark, key):
                 continue
-            live, known = spark.conf.get(key, None), turns.noted.get(key)
+            live, known = spark.conf.get(key, None), state.noted.get(key)
             without = known.without if known and known.left == live else live
             value = asked.get(key, without)
             if value != live:
                 set_or_unset(spark, key, value)
-            turns.noted[key] = _Noted(without, value)
-        turns.whose = whose
+            state.noted[key] = _Noted(without, value)
+        state.owner = owner
 
 
-def needs_turn(spark: SparkSession, whose: object) -> bool:
+def may_apply_settings(spark: SparkSession, owner: object) -> bool:
     """Tell whether a resource finds another one's settings in a session, and may change that.
 
     Args:
         spark: The session.
-        whose: Stands for the resource.
+        owner: Stands for the resource.
 
     Returns:
         False while a run is under way, whose datasets begin with the session's settings.
     """
     with _guard:
-        turns = _sessions.get(spark)
-        return turns is None or (turns.whose is not whose and not turns.runs)
+        state = _sessions.get(spark)
+        return state is None or (state.owner is not owner and not state.runs)
 
 
 @contextmanager
@@ -100,10 +100,10 @@ def run_of(spark: SparkSession) -> Iterator[None]:
         spark: The session, right after a turn was taken.
     """
     with _guard:
-        turns = _sessions.setdefault(spark, _Turns())
-        turns.runs += 1
+        state = _sessions.setdefault(spark, _SharedState())
+        state.runs += 1
     try:
         yield
     finally:
         with _guard:
-            turns.runs -= 1
+            state.runs -= 1

@@ -27,7 +27,7 @@ def check_resource(given: object) -> None:
                 'write DeltaPipelineResource(warehouse="..."), the folder of the tables.'
             )
     elif not _is_configured_at_launch(given):
-        raise DeclarationError(f"spark must be a DeltaPipelineResource, not {_told(given)}")
+        raise DeclarationError(f"spark must be a DeltaPipelineResource, not {_description(given)}")
 
 
 def warehouse_of(resource: object) -> str | None:
@@ -39,8 +39,8 @@ def warehouse_of(resource: object) -> str | None:
     if isinstance(resource, DeltaPipelineResource):
         return resource.warehouse
     defaults = getattr(resource, "data", None)
-    place = defaults.get("warehouse") if isinstance(defaults, Mapping) else None
-    return place if isinstance(place, str) else None
+    warehouse = defaults.get("warehouse") if isinstance(defaults, Mapping) else None
+    return warehouse if isinstance(warehouse, str) else None
 
 
 def _is_configured_at_launch(given: object) -> bool:
@@ -49,7 +49,7 @@ def _is_configured_at_launch(given: object) -> bool:
     return isinstance(made_of, type) and issubclass(made_of, DeltaPipelineResource)
 
 
-def _told(given: object) -> str:
+def _description(given: object) -> str:
     if isinstance(given, type) and issubclass(given, DeltaPipelineResource):
         return 'the class: write DeltaPipelineResource(warehouse="...").'
     if isinstance(given, str):

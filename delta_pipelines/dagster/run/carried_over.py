@@ -89,7 +89,7 @@ def carried_over(
         return dg.MaterializeResult(asset_key=key, metadata=metadata)
     tags = materialization.tags or {}
     version = tags.get(_DATA_VERSION) if tags.get(_OF_THE_USER) == "true" else None
-    standing = {name: told for name, told in materialization.metadata.items() if name in STANDING}
+    standing = {name: entry for name, entry in materialization.metadata.items() if name in STANDING}
     return dg.MaterializeResult(
         asset_key=key,
         metadata=metadata | standing,

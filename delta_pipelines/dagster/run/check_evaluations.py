@@ -48,11 +48,11 @@ def evaluations_metadata(
     evaluations: Iterable[Evaluation],
 ) -> dict[str, dg.JsonMetadataValue]:
     """The metadata entry that `read_evaluations` reads; none when there is nothing to tell."""
-    told = [
+    entries = [
         {**asdict(evaluation.found), "run": evaluation.run_id, "version": evaluation.version}
         for evaluation in evaluations
     ]
-    return {EVALUATIONS: dg.MetadataValue.json(told)} if told else {}
+    return {EVALUATIONS: dg.MetadataValue.json(entries)} if entries else {}
 
 
 def read_evaluations(
@@ -65,9 +65,9 @@ def read_evaluations(
         conditions: Name -> condition of what is declared now, as it is told.
     """
     entry = metadata.get(EVALUATIONS)
-    told = entry.value if entry is not None else None
+    entries = entry.value if entry is not None else None
     found = {}
-    for values in told if isinstance(told, list) else ():
+    for values in entries if isinstance(entries, list) else ():
         rest = dict(values)
         run_id, version = rest.pop("run"), rest.pop("version")
         result = ExpectationResult(**rest)

@@ -181,8 +181,8 @@ def _merge(result: DatasetResult) -> dict[str, MetadataEntry]:
     if before is not None and after is not None:
         metadata["delta_pipelines/merge_files_pruned"] = before - after
     for name, metric in (_MERGE_COUNTS | _MERGE_TIMES).items():
-        if (told := merge.metrics.get(metric)) is not None:
-            metadata[f"delta_pipelines/{name}"] = told / 1000 if name in _MERGE_TIMES else told
+        if (value := merge.metrics.get(metric)) is not None:
+            metadata[f"delta_pipelines/{name}"] = value / 1000 if name in _MERGE_TIMES else value
     return metadata
 
 

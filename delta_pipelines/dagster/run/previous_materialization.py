@@ -77,8 +77,10 @@ def standing_of(
         conditions: Name -> condition of its expectations, as they are told.
     """
     metadata = materialization.metadata
-    told = metadata.get(COLUMN_LINEAGE)
-    lineage = told.column_lineage if isinstance(told, dg.TableColumnLineageMetadataValue) else None
+    entry = metadata.get(COLUMN_LINEAGE)
+    lineage = (
+        entry.column_lineage if isinstance(entry, dg.TableColumnLineageMetadataValue) else None
+    )
     before = (materialization.tags or {}).get(DATA_VERSION_TAG, "")
     now = data_version(result)
     if now is None:

@@ -64,29 +64,29 @@ def work_of(
     reset = {name: streams[name] for name in sorted(request.reset_checkpoints)}
     outside = [name for name, identifier in full.items() if identifier not in chosen]
     outside_reset = [name for name, flows in reset.items() if flows[0].target not in chosen]
-    begun, begun_reset = [], []
+    started, started_reset = [], []
     for name in full.keys() - outside:
         runs = [
             a.run_id
             for a in attempts
             if a.request.full_refresh_all or full[name] in _asked_fully(graph, a.request)
         ]
-        if name in streams and _begun(streams[name], runs, checkpoints):
-            begun.append(name)
+        if name in streams and _is_started(streams[name], runs, checkpoints):
+            started.append(name)
     for name in reset.keys() - outside_reset:
         runs = [a.run_id for a in attempts if name in a.request.reset_checkpoints]
-        if _begun(reset[name], runs, checkpoints):
-            begun_reset.append(name)
+        if _is_started(reset[name], runs, checkpoints):
+            started_reset.append(name)
     return Work(
         refresh=tuple(str(identifier) for identifier in chosen),
-        full_refresh=tuple(str(full[n]) for n in full if n not in (*outside, *begun)),
-        reset_checkpoints=tuple(n for n in reset if n not in (*outside_reset, *begun_reset)),
+        full_refresh=tuple(str(full[n]) for n in full if n not in (*outside, *started)),
+        reset_checkpoints=tuple(n for n in reset if n not in (*outside_reset, *started_reset)),
         remarks=(
             *_remark("Views, which have no rows to wipe", views),
             *_remark("Not selected here, so not refreshed fully", outside),
             *_remark("Not selected here, so no checkpoint is reset", outside_reset),
-            *_remark("Wiped by an earlier attempt of this run, so it goes on there", begun),
-            *_remark("Reset by an earlier attempt of this run, so it goes on there", begun_reset),
+            *_remark("Wiped by an earlier attempt of this run, so it goes on there", started),
+            *_remark("Reset by an earlier attempt of this run, so it goes on there", started_reset),
         ),
     )
 
@@ -114,12 +114,12 @@ def _asked_fully(graph: Graph, request: RefreshRequest) -> frozenset[Identifier]
     return frozenset(named[name].identifier for name in request.full_refresh if name in named)
 
 
-def _begun(flows: Sequence[Flow], runs: Collection[str], checkpoints: CheckpointsOf) -> bool:
+def _is_started(flows: Sequence[Flow], runs: Collection[str], checkpoints: CheckpointsOf) -> bool:
     if not runs:
         return False
     stored = checkpoints(flows[0].target)
     return all(stored.get(flow.key, Checkpoint()).run in runs for flow in flows)
 
 
-def _remark(told: str, names: Sequence[str]) -> tuple[str, ...]:
-    return (f"{told}: {', '.join(sorted(names))}.",) if names else ()
+def _remark(text: str, names: Sequence[str]) -> tuple[str, ...]:
+    return (f"{text}: {', '.join(sorted(names))}.",) if names else ()

@@ -76,20 +76,22 @@ def look_at(
         identifier: Its table.
         warehouse: Folder in which tables lie that nobody gave another place.
     """
-    uri, version = _newest_told(instance, key)
-    places = [uri] if uri is not None else []
+    uri, version = _newest_recorded(instance, key)
+    locations = [uri] if uri is not None else []
     if warehouse is not None and identifier.in_session_catalog:
         folder = "" if identifier.schema == "default" else f"/{identifier.schema}.db"
-        places.append(f"{warehouse_location(warehouse)}{folder}/{identifier.name}")
-    for place in places:
-        table = local_table(place)
+        locations.append(f"{warehouse_location(warehouse)}{folder}/{identifier.name}")
+    for location in locations:
+        table = local_table(location)
         newest = newest_commit(table) if table else None
         if newest is not None:
             return SourceSight(SourcePosition(log=newest), table)
     return SourceSight(SourcePosition(data_version=version) if version else None)
 
 
-def _newest_told(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[str | None, str | None]:
+def _newest_recorded(
+    instance: dg.DagsterInstance, key: dg.AssetKey
+) -> tuple[str | None, str | None]:
     """The newest place and the newest data version that any record of an asset tells.
 
     Not those of its newest record: an observation by a maintenance run, or one of a user's own,
@@ -105,11 +107,11 @@ def _newest_told(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[str | 
     )
     for record in islice(records, _MOST_RECORDS):
         entry = record.event_log_entry
-        told = entry.asset_observation or entry.asset_materialization
-        if told is not None:
-            if uri is None and "dagster/uri" in told.metadata:
-                uri = str(told.metadata["dagster/uri"].value)
-            version = version or (told.tags or {}).get(DATA_VERSION_TAG)
+        event = entry.asset_observation or entry.asset_materialization
+        if event is not None:
+            if uri is None and "dagster/uri" in event.metadata:
+                uri = str(event.metadata["dagster/uri"].value)
+            version = version or (event.tags or {}).get(DATA_VERSION_TAG)
         if uri is not None and version is not None:
             break
     return uri, version

@@ -108,12 +108,12 @@ def source_sensor_of(
                 moved.append(identifier)
             now[str(identifier)] = sight.position
         cursor = json.dumps({key: position.to_dict() for key, position in now.items()})
-        told = f" Observe {', '.join(unknown)} once: not found in the warehouse." * bool(unknown)
+        hint = f" Observe {', '.join(unknown)} once: not found in the warehouse." * bool(unknown)
         chosen = downstream(binding.graph, moved)
         if not chosen:
-            return dg.SensorResult(skip_reason=f"No source has other rows.{told}", cursor=cursor)
+            return dg.SensorResult(skip_reason=f"No source has other rows.{hint}", cursor=cursor)
         names = ", ".join(str(identifier) for identifier in moved)
-        context.log.info(f"Other rows in {names}.{told}")
+        context.log.info(f"Other rows in {names}.{hint}")
         request = dg.RunRequest(
             run_key=_run_key(context.last_run_key, context.cursor, cursor, names),
             asset_selection=[binding.key_of(identifier) for identifier in chosen],
@@ -131,13 +131,13 @@ def source_sensor_of(
     )
 
 
-def _run_key(*told: str | None) -> str:
+def _run_key(*parts: str | None) -> str:
     """A key by the last run's key, the cursors of two ticks, and what moved between them.
 
     A tick that is repeated after a crash makes the same key, and no second run. Dagster starts none
     of a key that it has seen, so the last run's key is in it: it stays when a cursor is reset.
     """
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def downstream(graph: Graph, sources: Collection[Identifier]) -> tuple[Identifier, ...]:

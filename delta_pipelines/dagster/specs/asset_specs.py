@@ -75,15 +75,15 @@ def check_pipeline(given: object) -> None:
     if isinstance(given, Pipeline):
         return
     if isinstance(given, ModuleType):
-        held = [name for name, value in vars(given).items() if isinstance(value, Pipeline)]
-        variable = held[0] if held else "..."
-        told = f"the module {given.__name__}: write its pipeline, {given.__name__}.{variable}."
+        names = [name for name, value in vars(given).items() if isinstance(value, Pipeline)]
+        variable = names[0] if names else "..."
+        found = f"the module {given.__name__}: write its pipeline, {given.__name__}.{variable}."
     elif given is Pipeline:
-        told = 'the class: write the variable that holds what Pipeline("...", schema="...") made.'
+        found = 'the class: write the variable that holds what Pipeline("...", schema="...") made.'
     else:
         what = f"the text {given!r}" if isinstance(given, str) else type(given).__name__
-        told = f"{what}: write the variable that holds it, not its name or its datasets."
-    raise DeclarationError(f"pipeline must be a Pipeline, not {told}")
+        found = f"{what}: write the variable that holds it, not its name or its datasets."
+    raise DeclarationError(f"pipeline must be a Pipeline, not {found}")
 
 
 class _SpecBook:

@@ -45,9 +45,9 @@ def describe(
         for flow in append_flows:
             known = Redaction.of(flow.spark_conf, os.environ)
             block = _code_block(flow.query)
-            told = [known.text(flow.comment)] if flow.comment else []
+            comment = [known.text(flow.comment)] if flow.comment else []
             code = [known.code(block)] if block else []
-            parts += [f"**Append flow `{flow.name}`**", *told, *code]
+            parts += [f"**Append flow `{flow.name}`**", *comment, *code]
     return "\n\n".join(parts) or None
 
 
