@@ -1,4 +1,4 @@
-"""Putting one micro-batch into its table, exactly once."""
+"""Write one micro-batch to its table, exactly once."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -33,18 +33,18 @@ def append_batch(
     batch_id: BatchId,
     metadata: dict[str, object],
 ) -> BatchResult:
-    """Append one micro-batch in one commit, unless the table has it already.
+    """Append one micro-batch in one commit, unless the table already has it.
 
     Args:
-        rows: The batch.
+        rows: The rows of the batch.
         table: The streaming table.
-        flow: The flow that the batch is of.
+        flow: The flow of the batch.
         context: The update.
-        batch_id: The batch's mark.
+        batch_id: The batch's checkpoint and number.
         metadata: The commit's user metadata.
 
     Raises:
-        DatasetError: Another run has taken the table's lease or refreshed it fully meanwhile, or
+        DatasetError: Another run took the table's lease or refreshed it fully in the meantime, or
             the write failed.
         ExpectationError: Rows break an expectation that fails the refresh.
     """
@@ -70,22 +70,22 @@ def append_batch(
 
 
 def _pass_over(rows: "DataFrame") -> None:
-    """Compute a micro-batch that the table has already, and write nothing.
+    """Compute a micro-batch that the table already has, and write nothing.
 
-    Spark keeps the state and the watermark of a stream only of what was computed, and since 4.1
-    fails where a batch's state was not (`STATE_STORE_COMMIT_VALIDATION_FAILED`).
+    Spark updates a stream's state and watermark only for batches that are computed. Since 4.1 it
+    fails if a batch did not commit its state (`STATE_STORE_COMMIT_VALIDATION_FAILED`).
     """
     try:
         rows.write.format("noop").mode("overwrite").save()
     except SPARK_FAILURES as error:
-        # Rows that need no state need not be there any more either; where they do, Spark tells.
-        log.debug("A micro-batch that the table has cannot be computed again: %s", error)
+        # The source's rows may be gone. That only matters to stateful queries: Spark itself fails.
+        log.debug("Cannot compute a micro-batch again that the table already has: %s", error)
 
 
 def _check_not_restored(
     spark: "SparkSession", table: Table, context: UpdateContext, base: TableState | None
 ) -> None:
-    """Refuse a batch after a RESTORE that took out earlier ones, which it would hide for good."""
+    """Reject a batch after a RESTORE that removed earlier ones; it would hide the loss."""
     if base is not None and base.version != context.tally(table.identifier).version:
         flows = context.plan.graph.flows_of(table.identifier)
         check_not_restored(spark, table, flows, base)
@@ -96,15 +96,15 @@ def _based_on(base: TableState | None) -> dict[str, object]:
 
 
 def check_epoch(base: TableState | None, table: Table, batch_id: BatchId) -> None:
-    """Refuse a batch of a checkpoint that no longer counts.
+    """Reject a batch if its checkpoint is no longer one of the table's checkpoints.
 
     Args:
         base: The table now.
-        table: As declared.
-        batch_id: The batch's mark.
+        table: The declared table.
+        batch_id: The batch's checkpoint and number.
 
     Raises:
-        DatasetError: The table was dropped, wiped or made anew while the stream ran.
+        DatasetError: The table was dropped, wiped or recreated while the stream ran.
     """
     checkpoints = checkpoints_of(base.properties) if base else {}
     known = (
@@ -112,8 +112,8 @@ def check_epoch(base: TableState | None, table: Table, batch_id: BatchId) -> Non
     )
     if batch_id.application not in known:
         raise DatasetError(
-            "another run refreshed the table fully, or made it anew, while this one was appending; "
-            "nothing more was written. Run again.",
+            "another run refreshed the table fully, or recreated it, while this run was appending; "
+            "this run wrote nothing more. Run it again.",
             dataset=table.name,
             transient=True,
         )
@@ -127,19 +127,19 @@ def merge_batch(
     batch_id: BatchId,
     metadata: dict[str, object],
 ) -> BatchResult:
-    """Merge one micro-batch by key in one commit, unless the table has it already.
+    """Merge one micro-batch by key in one commit, unless the table already has it.
 
     Args:
-        rows: The batch.
+        rows: The rows of the batch.
         table: The upsert target.
-        flow: Its flow.
+        flow: The flow of the batch.
         context: The update.
-        batch_id: The batch's mark.
+        batch_id: The batch's checkpoint and number.
         metadata: The commit's user metadata.
 
     Raises:
-        DatasetError: NULL or ambiguous keys, another run refreshed the table fully meanwhile, or
-            the merge failed.
+        DatasetError: Keys are NULL or ambiguous, another run refreshed the table fully in the
+            meantime, or the merge failed.
     """
     session = rows.sparkSession
     transaction = begin(session, table.identifier)
@@ -173,14 +173,14 @@ def write_batch(
     batch_id: BatchId,
     metadata: dict[str, object],
 ) -> BatchResult:
-    """Append or merge a micro-batch, as the table's kind wants it.
+    """Append a micro-batch to a streaming table, or merge it into an upsert target.
 
     Args:
         table: The target.
         context: The update.
-        rows: The batch.
-        flow: The flow that it is of.
-        batch_id: The batch's mark.
+        rows: The rows of the batch.
+        flow: The flow of the batch.
+        batch_id: The batch's checkpoint and number.
         metadata: The commit's user metadata.
     """
     if table.is_streaming_table:

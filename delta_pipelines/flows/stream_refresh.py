@@ -1,7 +1,7 @@
 """A streaming refresh: the definition in one commit, then every micro-batch in one commit, once.
 
-Whatever crashes, a rerun goes on: Spark gives an unfinished micro-batch again under its number, and
-the table knows (Delta protocol: `txn` actions) which numbers of this checkpoint it has.
+After a crash a rerun continues: Spark repeats an unfinished micro-batch under the same number, and
+the table records (Delta protocol: `txn` actions) which numbers of this checkpoint it has.
 """
 
 import dataclasses
@@ -62,13 +62,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 POLL_SECONDS = 0.05
-"""How long a wait for a stream lasts before an interrupt is noticed."""
+"""Seconds between two checks for an interrupt while a stream runs."""
 ALL_LEFT_OUT = "no row of its streams is one for the table"
 MAX_RESTARTS = 10
-"""How often one refresh follows a source whose columns change while it is read."""
+"""How often one refresh restarts a stream because the source's columns changed."""
 
 Write = Callable[["DataFrame", Flow, BatchId, dict[str, object]], BatchResult]
-"""Writes one micro-batch: its rows, its flow, its mark, and the commit's user metadata."""
+"""Writes one micro-batch: its rows, flow, checkpoint and number, and the user metadata."""
 
 
 class StreamRun:
@@ -76,11 +76,11 @@ class StreamRun:
 
     Args:
         spark: The run's session.
-        table: The table.
+        table: The target table.
         flows: The flows that fill it.
         planned: Its plan.
         context: The update.
-        write: Puts a micro-batch into the table.
+        write: Writes a micro-batch to the table.
     """
 
     def __init__(
@@ -108,12 +108,12 @@ class StreamRun:
         """Refresh the table.
 
         Args:
-            transaction: Begun on the table.
+            transaction: A transaction on the table.
             decision: Create, wipe or alter.
 
         Raises:
             DatasetError: A source no longer fits its checkpoint (nothing is read), or a stream
-                failed; micro-batches that were committed stay, and a rerun goes on after them.
+                failed. Committed micro-batches stay, and a rerun continues after them.
         """
         commit = self._define(transaction, decision)
         for flow in self._flows:
@@ -129,7 +129,7 @@ class StreamRun:
         planned = self._planned.definition
         assert planned is not None
         base = transaction.base
-        # A wipe forgets the flows that are not declared at the moment too: their rows go with it.
+        # A wipe also removes checkpoints of flows that are no longer declared: their rows go too.
         current = checkpoints_of(base.properties) if base and not decision.wipe else {}
         spark, context = self._spark, self._context
         self._tables = {flow.key: context.stream_tables(spark, flow) for flow in self._flows}
@@ -163,7 +163,7 @@ class StreamRun:
             },
             anew=tuple(restarted),
             run=context.run_id,
-            # What an earlier attempt has found is newer than the plan.
+            # Columns found by an earlier attempt are newer than those of the plan.
             columns={} if self._table.identifier in context.defined else self._planned.given,
         )
         properties = {
@@ -183,10 +183,10 @@ class StreamRun:
         return commit
 
     def _alter(self, transaction: Transaction, definition: TableDefinition) -> None:
-        """Stage a definition, and the rows of an upsert anew where a wider type asks for it.
+        """Stage a definition; rewrite the rows of an upsert if a type becomes wider.
 
-        An upsert's table is not read as a stream of appended rows, so nobody gets them twice; of a
-        streaming table the plan has refused it.
+        To a stream that reads the table, rewritten rows would look like appended rows. Upsert
+        targets are not read that way, and for streaming tables the plan rejects such a change.
         """
         base = transaction.base
         transaction.define(definition)
@@ -196,7 +196,7 @@ class StreamRun:
             transaction.replace(read_pinned(self._spark, base))
 
     def _commit(self, transaction: Transaction) -> Commit:
-        """Commit what changes the table and gives it no new rows."""
+        """Commit a change of the table's definition."""
         metadata = self._context.table_metadata(self._table)
         self._context.check_lease(self._table.identifier)
         return transaction.commit(user_metadata=metadata)
@@ -221,7 +221,7 @@ class StreamRun:
             except _SourceChanged as changed:
                 if restart == MAX_RESTARTS:
                     raise changed.error from changed
-                # The same once more is no change that could be followed.
+                # The same change twice in a row: a restart does not help.
                 if changed.text == last:
                     why = StreamFailure.OTHER_COLUMNS
                     raise self._cannot_go_on(why, changed.error, flow) from changed
@@ -240,7 +240,7 @@ class StreamRun:
             is_known = given_columns(rows.schema) == checkpoint.columns
             if not is_known or self._schema is None or not fits(rows.schema, self._schema):
                 self._evolve()
-            # Of a single flow the plan has said so, or the table would have been left alone.
+            # For a single flow the plan has checked this, and would have skipped the table.
             has_others = len(self._flows) > 1
             versions = self._context.stream_versions(flow)
             if has_others and are_at_their_end(session, rows, path, versions):
@@ -272,10 +272,10 @@ class StreamRun:
         self._context.check_cancelled()
 
     def take(self, rows: "DataFrame", flow: Flow, batch_id: BatchId) -> None:
-        """Put one micro-batch into the table, unless it is there already."""
+        """Write one micro-batch, unless the table already has it."""
         identifier = self._table.identifier
         reached(Step.BATCH, str(identifier))
-        # A batch that writes nothing moves the checkpoint on, which may be another run's by now.
+        # Even an empty batch advances the checkpoint, which another run may own by now.
         self._context.check_lease(identifier)
         checkpoint = self._checkpoints[flow.key]
         tables = self._tables[flow.key].values()
@@ -285,7 +285,7 @@ class StreamRun:
             "flow": flow.name,
             "batch": batch_id.number,
             "checkpoint": checkpoint.id,
-            COMPLETE_KEY: [self._checkpoints[one.key].id for one in self._flows],
+            COMPLETE_KEY: [self._checkpoints[f.key].id for f in self._flows],
         }
         done = self._write(rows, flow, batch_id, metadata)
         self._tally.add(batch_id, done)
@@ -300,12 +300,12 @@ class StreamRun:
         return self._cannot_go_on(why, reported, flow)
 
     def _of_a_batch(self, failure: BaseException, flow: Flow) -> BaseException:
-        """What a micro-batch raised; with the ways out, where files of its stream are gone."""
+        """The error of a micro-batch; with the ways out if files of its stream are missing."""
         cause = failure.__cause__
         if not isinstance(failure, DatasetError) or cause is None or not is_not_there(cause):
             return failure
         if set(flow.inputs) - set(flow.streams):
-            return failure  # Perhaps they are those of a batch, which reading anew does not help.
+            return failure  # The files may belong to a batch input: restarting would not help.
         return self._cannot_go_on(StreamFailure.EXPIRED, failure, flow)
 
     def _cannot_go_on(self, why: StreamFailure, error: Exception, flow: Flow) -> DatasetError:
@@ -313,7 +313,7 @@ class StreamRun:
         return cannot_go_on(self._table, flow, defined.properties if defined else {}, why, error)
 
     def _evolve(self) -> None:
-        """Give the table the columns that its streams have by now, in one commit."""
+        """Add the current columns of the streams to the table, in one commit."""
         transaction = begin(self._spark, self._table.identifier)
         assert transaction.base is not None
         given = {}
@@ -368,7 +368,7 @@ class StreamRun:
 
 
 class _Batches:
-    """Takes the micro-batches of one stream; keeps the error that Java would turn into text."""
+    """Receives the micro-batches of one stream; keeps the Python error, which Java makes text."""
 
     def __init__(self, run: StreamRun, flow: Flow, application: str) -> None:
         self._run = run
@@ -385,7 +385,7 @@ class _Batches:
 
 
 class _SourceChanged(Exception):
-    """The source's columns changed while it was read; starting again follows them."""
+    """The source's columns changed while it was read; a restarted stream has the new ones."""
 
     def __init__(self, error: DatasetError, text: str) -> None:
         self.error = error

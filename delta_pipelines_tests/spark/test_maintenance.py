@@ -158,9 +158,9 @@ def test_one_failure_does_not_keep_the_others_waiting(spark, schema):
     spark.range(3).write.format("delta").saveAsTable(f"{schema}.orders")
     result = pipeline.maintain(spark, raise_on_error=False)
     assert not result.success
-    assert "was not made by us" in str(result.tables["orders"])
+    assert "was not created by a pipeline" in str(result.tables["orders"])
     assert result.tables["total"].status in ("completed", "unchanged")
-    with pytest.raises(DatasetError, match="was not made by us"):
+    with pytest.raises(DatasetError, match="was not created by a pipeline"):
         pipeline.maintain(spark)
     spark.sql(f"DROP TABLE {schema}.orders")
     assert str(pipeline.maintain(spark).tables["orders"]) == "orders: does not exist yet"

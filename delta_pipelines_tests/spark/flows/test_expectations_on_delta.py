@@ -257,7 +257,7 @@ def test_what_a_condition_depends_on_counts_as_what_the_query_does(spark, schema
     assert again["t"].status == "completed"
     assert "current_date()" in again["t"].reason
     # It was merged again, and every row was found in place.
-    assert again["u"].reason == "every row of the query is in the table already"
+    assert again["u"].reason == "every row of the query is already in the table"
 
 
 def test_an_aggregate_that_only_spark_knows_is_told_while_planning(spark, schema):

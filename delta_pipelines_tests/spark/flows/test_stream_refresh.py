@@ -899,7 +899,7 @@ def test_another_storage_root_is_reported(spark, schema, landing, tmp_path):
 
     told = str(failure(run(moved, spark).results["t"]))
     assert "elsewhere" in told
-    assert "set the pipeline's storage to where it was" in told
+    assert "set the pipeline's storage to its old location" in told
     assert len(rows_of(spark, f"{schema}.t")) == 2
 
 
