@@ -46,7 +46,7 @@ def test_every_expectation_is_a_check_that_says_what_it_means(watched):
     assert list(specs) == ["plausible_amount", "plausible_amount_2", "has_a_key", "no_refunds"]
     assert specs["has_a_key"].asset_key == dg.AssetKey([watched.schema, "t"])
     assert specs["has_a_key"].description == (
-        "has a key: `id IS NOT NULL`. Rows that break it are left out and counted."
+        "has a key: `id IS NOT NULL`. Rows that break it are counted and not written."
     )
 
 
@@ -110,7 +110,7 @@ def test_what_was_left_alone_repeats_what_was_found_of_its_rows(still, lake, ins
     assert metadata["delta_pipelines/evaluated_by"].value == first.result.run_id
     (event,) = again.result.get_asset_check_evaluations()
     assert event.description == (
-        "2 of 5 rows break 'small' (id < 3). As of version 0: this run looked at no row"
+        "2 of 5 rows break 'small' (id < 3). As of version 0: this run evaluated no rows"
     )
 
 
@@ -201,7 +201,7 @@ def test_checks_alone_say_how_they_are_evaluated_and_start_no_spark(watched, ins
     assert result.success
     assert not result.get_asset_check_evaluations()
     (told,) = [text for text in logged(instance, result) if "skipped" in text]
-    assert told.startswith(f"Checks that are skipped: has_a_key of {watched.schema}/t, no_refunds")
+    assert told.startswith(f"Skipped checks: has_a_key of {watched.schema}/t, no_refunds")
     assert "materialize the asset to evaluate" in told
 
 

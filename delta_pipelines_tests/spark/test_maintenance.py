@@ -131,7 +131,7 @@ def test_a_retention_that_is_not_on_the_table_yet_keeps_the_old_files(spark, sch
     told = pipeline.maintain(spark, datasets=["orders"]).tables["orders"]
     assert told.status == "completed"
     assert told.note is not None
-    assert "'interval 0 hours' by the declaration and 'interval 1 hours' on the table" in told.note
+    assert "'interval 0 hours' in the declaration and 'interval 1 hours' on the table" in told.note
     assert "refresh it first" in str(told)
     assert before < data_files(warehouse, schema)
 

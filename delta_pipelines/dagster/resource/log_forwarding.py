@@ -1,4 +1,4 @@
-"""Show the engine's log lines in the run's event log."""
+"""Forward the engine's log lines to the event log of the run."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -16,23 +16,23 @@ class _Forwarder(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._target.log(record.levelno, self._redact(record.getMessage()))
-        except Exception:  # noqa: BLE001 - logging never breaks what is logged
+        except Exception:  # noqa: BLE001 - a log line must not fail the run
             self.handleError(record)
 
 
 @contextmanager
 def forwarded(target: logging.Logger, redact: Callable[[str], str] = str) -> Iterator[None]:
-    """Forward what the engine logs at INFO and above, from any thread, while the block runs.
+    """Forward the engine's log lines at INFO and above, from any thread, while the block runs.
 
     Args:
         target: The step's `context.log`.
-        redact: Changes each line before it is stored: takes credentials out.
+        redact: Removes credentials from a line before it is stored.
     """
     engine = logging.getLogger(ENGINE)
     handler = _Forwarder(target, redact)
     level = engine.level
     engine.addHandler(handler)
-    # Python's default level is WARNING, which would drop the engine's decisions.
+    # Python's default level is WARNING; the engine logs its decisions at INFO.
     engine.setLevel(min(level, logging.INFO) or logging.INFO)
     try:
         yield

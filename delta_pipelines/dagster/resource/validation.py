@@ -1,4 +1,4 @@
-"""The resource that a builder was given, checked while the code location loads."""
+"""Check the resource of a builder while the code location loads."""
 
 from collections.abc import Mapping
 
@@ -9,19 +9,19 @@ from delta_pipelines.errors import DeclarationError
 
 
 def check_resource(given: object) -> None:
-    """Refuse what `spark=` was given when it cannot run pipelines.
+    """Reject a value of `spark=` that cannot run pipelines.
 
     Args:
-        given: The argument: a DeltaPipelineResource, or what its `configure_at_launch()` makes,
-            whose place Dagster knows only when a run starts.
+        given: Value of the argument: a DeltaPipelineResource, or one from `configure_at_launch()`,
+            which gets its warehouse only when a run starts.
 
     Raises:
-        DeclarationError: It is something else, or has no place; says what to write.
+        DeclarationError: It is something else, or has no warehouse; says what to write.
     """
     if isinstance(given, DeltaPipelineResource):
-        # A subclass may get its session otherwise.
-        homeless = given.warehouse is None and "pyspark" not in given.nested_resources
-        if type(given) is DeltaPipelineResource and homeless:
+        # A subclass may get its session in another way.
+        no_session = given.warehouse is None and "pyspark" not in given.nested_resources
+        if type(given) is DeltaPipelineResource and no_session:
             raise DeclarationError(
                 "spark: the DeltaPipelineResource has neither a warehouse nor a pyspark resource: "
                 'write DeltaPipelineResource(warehouse="..."), the folder of the tables.'
@@ -31,10 +31,10 @@ def check_resource(given: object) -> None:
 
 
 def warehouse_of(resource: object) -> str | None:
-    """A resource's warehouse before any run: of one that is configured at launch, its default.
+    """The warehouse of a resource before any run; the default if it is configured at launch.
 
     Args:
-        resource: One that `check_resource` does not refuse.
+        resource: A resource that passed `check_resource`.
     """
     if isinstance(resource, DeltaPipelineResource):
         return resource.warehouse

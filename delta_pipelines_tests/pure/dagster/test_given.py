@@ -128,5 +128,5 @@ def test_a_pipeline_whose_name_dagster_reserves_is_told_what_to_do(name):
 def test_a_name_of_the_op_that_dagster_refuses_is_refused_in_a_sentence(name):
     told = re.escape(f"Pipeline sales: its op cannot be named {name!r}")
     for build in (delta_pipeline_assets, build_plan_job, build_source_observations):
-        with pytest.raises(DeclarationError, match=rf"{told}.*another one by `name`"):
+        with pytest.raises(DeclarationError, match=rf"{told}.*give the op another `name`"):
             build(pipeline=sales_pipeline(), name=name)

@@ -85,7 +85,7 @@ def test_a_source_that_was_put_back_from_a_copy_is_told(
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     append(spark, landing, 4)
     told = str(failure(run(pipeline, spark).results["t"]))
-    assert "put back from a copy (the table is at version 1, and the checkpoint has read" in told
+    assert "put back from a copy (it has version 1, of which the checkpoint has read 2)" in told
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
 
 
