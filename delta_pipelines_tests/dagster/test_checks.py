@@ -155,7 +155,7 @@ def test_a_stream_with_nothing_new_repeats_its_last_batch(schema, lake, instance
 
     def broken():
         found = evaluations(materialize(stream, lake, instance, select=["both"]))
-        return {name: told[2]["delta_pipelines/broken"].value for name, told in found.items()}
+        return {name: result[2]["delta_pipelines/broken"].value for name, result in found.items()}
 
     assert broken() == {"left_is_small": 2, "right_is_small": 1}
     assert broken() == {"left_is_small": 2, "right_is_small": 1}
@@ -200,9 +200,11 @@ def test_checks_alone_say_how_they_are_evaluated_and_start_no_spark(watched, ins
     )
     assert result.success
     assert not result.get_asset_check_evaluations()
-    (told,) = [text for text in logged(instance, result) if "skipped" in text]
-    assert told.startswith(f"Skipped checks: has_a_key of {watched.schema}/t, no_refunds")
-    assert "materialize the asset to evaluate" in told
+    (message,) = [text for text in logged(instance, result) if "skipped" in text]
+    assert message.startswith(
+        f"These checks are skipped: has_a_key of {watched.schema}/t, no_refunds"
+    )
+    assert "Materialize the asset to evaluate" in message
 
 
 def test_checks_beside_another_asset_are_skipped_and_the_log_says_why(watched, lake, instance):
@@ -217,9 +219,9 @@ def test_checks_beside_another_asset_are_skipped_and_the_log_says_why(watched, l
     )
     assert [e.asset_key for e in result.get_asset_materialization_events()] == [after]
     assert not result.get_asset_check_evaluations()
-    (told,) = [text for text in logged(instance, result) if "skipped" in text]
-    assert f"has_a_key of {watched.schema}/t" in told
-    assert "the table is not selected" in told
+    (message,) = [text for text in logged(instance, result) if "skipped" in text]
+    assert f"has_a_key of {watched.schema}/t" in message
+    assert "the table is not selected" in message
 
 
 def logged(instance, result):

@@ -92,7 +92,7 @@ def test_a_retried_job_with_a_config_of_its_own_does_not_wipe_a_stream_twice(
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
 
 
-def test_the_log_files_tell_moved_rows_from_other_commits(schema, spark):
+def test_the_log_files_show_which_commits_change_rows(schema, spark):
     spark.sql(f"CREATE TABLE {schema}.t USING delta AS SELECT 1 AS id")
     spark.sql(f"INSERT INTO {schema}.t VALUES (2)")
     table = local_table(state_of(spark, schema).location)

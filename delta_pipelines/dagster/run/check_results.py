@@ -51,7 +51,7 @@ def checks_left_out(
     if not left:
         return None
     return (
-        f"Skipped checks: {', '.join(left)}. A check is evaluated on the rows that a refresh of "
+        f"These checks are skipped: {', '.join(left)}. A check is evaluated on the rows that a refresh of "
         f"its table writes, and the table is not selected. Materialize the asset to evaluate its "
         f"checks."
     )

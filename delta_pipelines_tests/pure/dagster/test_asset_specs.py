@@ -165,7 +165,7 @@ def test_a_translator_may_change_keys_and_dependencies_follow():
     assert deps_of(specs["converted"]) == {"dev/sales/orders", "dev/landing/rates"}
 
 
-def test_settings_turn_parts_of_the_translation_off():
+def test_settings_disable_parts_of_the_translation():
     settings = DeltaPipelineTranslatorSettings(
         enable_query_in_description=False, enable_code_references=False
     )

@@ -166,7 +166,7 @@ def test_commits_that_keep_every_row_start_nothing(tick, tmp_path):
     assert selected(tick()) == [["converted", "rated"]]
 
 
-def test_a_table_made_anew_counts_as_moved_whatever_its_version(tick, tmp_path):
+def test_a_recreated_table_counts_as_changed_whatever_its_version(tick, tmp_path):
     rates = tmp_path / "landing.db" / "rates"
     commit(rates, 0)
     commit(rates, 1)
@@ -244,7 +244,7 @@ def test_maintenance_between_two_materializations_loses_no_refresh(tick, instanc
     assert not tick().run_requests
 
 
-def test_a_place_that_is_known_stays_known_after_maintenance(tick, tmp_path, instance):
+def test_a_known_location_stays_known_after_maintenance(tick, tmp_path, instance):
     elsewhere = tmp_path / "lake of others" / "rates"
     commit(elsewhere, 0)
     uri = {"dagster/uri": f"file:{elsewhere}"}

@@ -31,7 +31,7 @@ def test_a_batch_that_the_table_has_already_counts_once() -> None:
     assert (tally.version, tally.batches, tally.metrics["numOutputRows"]) == (6, 2, 3)
 
 
-def test_what_the_first_commit_did_is_told_whatever_a_retry_plans() -> None:
+def test_a_retry_keeps_the_plan_of_the_first_commit() -> None:
     tally = StreamTally()
     tally.committed(4, FULL)
     tally.committed(5, GOES_ON)
@@ -41,7 +41,7 @@ def test_what_the_first_commit_did_is_told_whatever_a_retry_plans() -> None:
 def test_expectations_of_all_batches_add_up() -> None:
     tally = StreamTally()
     for number, broken in enumerate((1, 2)):
-        held = ExpectationResult("has a code", "code IS NOT NULL", "drop", rows=4, broken=broken)
-        tally.add(batch(number), BatchResult(number, {}, expectations=(held,)))
-    [held] = tally.expectations
-    assert (held.rows, held.broken) == (8, 3)
+        result = ExpectationResult("has a code", "code IS NOT NULL", "drop", rows=4, broken=broken)
+        tally.add(batch(number), BatchResult(number, {}, expectations=(result,)))
+    [result] = tally.expectations
+    assert (result.rows, result.broken) == (8, 3)

@@ -125,7 +125,7 @@ def test_rows_without_a_key_can_be_left_out_of_an_upsert(spark, schema):
     assert counted(third) == counted(second)
 
 
-def test_an_upsert_whose_columns_change_holds_to_them_too(spark, schema):
+def test_expectations_apply_to_an_upsert_with_changed_columns(spark, schema):
     feed = Feed(COLUMNS, (1, 1))
     keyed = watched(schema, feed, ("_or_drop", "positive", "n > 0"), kind="upsert", keys=["id"])
     run_well(keyed, spark)
@@ -201,7 +201,7 @@ def test_a_batch_that_is_refused_is_not_in_the_table_and_comes_again(spark, sche
 @pytest.mark.parametrize(
     ("condition", "why"), [("m > 0", "`m`"), ("n + 1", "is int, and a condition is a boolean")]
 )
-def test_a_condition_that_does_not_fit_the_query_is_told_while_planning(
+def test_a_condition_that_does_not_fit_the_query_is_reported_while_planning(
     spark, schema, condition, why
 ):
     pipeline = watched(schema, Feed(COLUMNS, (1, 1)), ("", "odd", condition))
@@ -260,7 +260,7 @@ def test_what_a_condition_depends_on_counts_as_what_the_query_does(spark, schema
     assert again["u"].reason == "every row of the query is already in the table"
 
 
-def test_an_aggregate_that_only_spark_knows_is_told_while_planning(spark, schema):
+def test_an_aggregate_that_only_spark_knows_is_reported_while_planning(spark, schema):
     feed = Feed(COLUMNS, (1, 1))
     for condition in ("try_sum(n) > 0", "every(n > 0)", "stack(2, true, false)"):
         pipeline = watched(schema, feed, ("", "odd", condition))
