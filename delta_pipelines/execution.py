@@ -1,4 +1,4 @@
-"""Carries out a plan: independent datasets at once, each result as its dataset ends."""
+"""Run a plan: independent datasets in parallel, each result as soon as its dataset has ended."""
 
 import logging
 import time
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POLL_SECONDS = 0.1
-"""How long the main thread waits before it can notice an interrupt."""
+"""Seconds between two checks of the main thread for an interrupt."""
 CANCEL_SECONDS = 30.0
-"""How long an interrupted run waits for its workers to notice that their jobs were cancelled."""
+"""Seconds that an interrupted run waits for its workers after it cancelled their jobs."""
 
-TELL_SECONDS = 2.0
-"""After so long it is told for whom an interrupted run waits: a function of the user's, mostly."""
+WAIT_LOG_SECONDS = 2.0
+"""Seconds before an interrupted run logs which datasets it waits for."""
 
 log = logging.getLogger(__name__)
 
@@ -73,9 +73,9 @@ def collect(
         just_planned=True,
     )
     results = list(execution.results())
-    for each in results:
-        for told in _broken(each.expectations):
-            log.warning("%s: %s.", each.name, told)
+    for dataset in results:
+        for message in _broken(dataset.expectations):
+            log.warning("%s: %s.", dataset.name, message)
     success = all(result.succeeded for result in results)
     result = RunResult(execution.run_id, success, NamedMapping(results))
     if raise_on_error and not success:
@@ -87,13 +87,13 @@ class Execution:
     """One run of a plan.
 
     Args:
-        plan: What to do.
+        plan: The plan to run.
         spark: A session with Delta's extension and catalog.
-        run_id: Stands in every commit's user metadata; made up when None.
-        force: Refresh even what a refresh would leave as it is.
-        max_concurrency: Datasets worked on at once.
-        lease_timeout: Seconds that a dataset waits at most for another run that works on it.
-        just_planned: True when the plan was made for this run, as its first act.
+        run_id: Recorded in the user metadata of every commit; generated when None.
+        force: Refresh also the datasets that have not changed.
+        max_concurrency: Number of datasets refreshed in parallel.
+        lease_timeout: Maximum seconds that a dataset waits for another run that works on it.
+        just_planned: True when this run itself has just made the plan.
     """
 
     def __init__(
@@ -120,17 +120,20 @@ class Execution:
         self._ended: dict[Identifier, DatasetResult] = {}
 
     def results(self) -> Generator[DatasetResult, None, None]:
-        """Run, and give each dataset's result as it ends.
+        """Run the plan, and yield the result of each dataset when the dataset ends.
 
-        A dataset starts when everything it reads has ended well. Whatever a result unblocks is
-        started before the result is given, so a slow consumer keeps no worker idle. Closing the
-        iterator, or an interrupt, cancels the Spark jobs that still run.
+        A dataset starts when all its inputs have succeeded. The datasets that wait for a result
+        start before the result is yielded, so a slow consumer does not keep workers idle. Closing
+        the iterator, or an interrupt, cancels the running Spark jobs.
         """
-        graph, planned = self._plan.graph, {one.identifier for one in self._plan.datasets.values()}
+        graph, planned = (
+            self._plan.graph,
+            {dataset.identifier for dataset in self._plan.datasets.values()},
+        )
         waiting = Waiting(
             {
-                one.identifier: graph.inputs_among(one.identifier, planned)
-                for one in self._plan.datasets.values()
+                dataset.identifier: graph.inputs_among(dataset.identifier, planned)
+                for dataset in self._plan.datasets.values()
             }
         )
         running: dict[Future[DatasetResult], Identifier] = {}
@@ -159,7 +162,7 @@ class Execution:
         running: dict[Future[DatasetResult], Identifier],
         pool: Executor,
     ) -> list[DatasetResult]:
-        """Start what can start; give the results of what can never start."""
+        """Start the datasets that are ready; return the results of those that can never start."""
         ended: list[DatasetResult] = []
         while (identifier := waiting.next()) is not None:
             planned = self._plan.datasets[str(identifier)]
@@ -195,19 +198,19 @@ class Execution:
                 with attempt:
                     attempts += 1
                     outcome = self._attempt(planned)
-        except Exception as error:  # noqa: BLE001 - whatever happened is this dataset's result
+        except Exception as error:  # noqa: BLE001 - the error is this dataset's result
             seconds = time.monotonic() - started
             location = self._plan.graph[planned.identifier].declaration.location
             crash = explain_crash(error, planned.name)
-            told = as_pipeline_error(crash or error, planned.name, location)
+            reported = as_pipeline_error(crash or error, planned.name, location)
             found = self._context.tally(planned.identifier).expectations
-            if isinstance(told, ExpectationError):
-                found = added(found, told.results)
+            if isinstance(reported, ExpectationError):
+                found = added(found, reported.results)
             return _result(
                 planned,
                 "failed",
-                str(told),
-                error=told,
+                str(reported),
+                error=reported,
                 seconds=seconds,
                 attempts=attempts,
                 expectations=found,
@@ -223,7 +226,7 @@ class Execution:
 
     def _leased_refresh(self, planned: DatasetPlan) -> Outcome:
         if planned.base is None:
-            # The lease is beside the table, and a schema that is missing has no place yet.
+            # The lease is next to the table, and a missing schema does not have a folder yet.
             ensure_schema(self._spark, planned.identifier)
         with lease_on(
             self._spark,
@@ -236,7 +239,7 @@ class Execution:
                 left = leave_to_later(self._spark, planned, self._context)
                 if left is not None:
                     return left
-                self._context.plan_anew(self._spark, planned.identifier)
+                self._context.plan_again(self._spark, planned.identifier)
             return self._refresh(self._context.planned(planned.identifier))
 
     def _refresh(self, planned: DatasetPlan) -> Outcome:
@@ -252,7 +255,7 @@ class Execution:
     ) -> DatasetResult:
         planned = self._context.planned(planned.identifier)
         dataset = self._plan.graph[planned.identifier]
-        # The table may have been protected after the run was planned.
+        # Full refreshes may have been forbidden on the table after the run was planned.
         late = planned.identifier in self._plan.full and planned.action == "refresh"
         reset_blocked = late or planned.identifier in self._plan.blocked
         reason = outcome.reason
@@ -288,18 +291,18 @@ class Execution:
         self._context.cancelled.set()
         for future in running:
             future.cancel()
-        started, told = time.monotonic(), False
+        started, is_logged = time.monotonic(), False
         pending = set(running)
-        # From another thread: py4j makes an error of its own of an interrupt that finds it at work.
+        # In another thread: an interrupt during a py4j call would surface as a py4j error.
         with DaemonThreads(1, name="delta_pipelines-cancel") as canceller:
-            # A job that a worker submits after a cancel survives it: repeat until all have ended.
+            # A job that starts after the cancel call is not cancelled: repeat until all have ended.
             while pending and time.monotonic() < started + CANCEL_SECONDS:
                 wait([canceller.submit(self._cancel_jobs)], CANCEL_SECONDS)
                 _, pending = wait(pending, timeout=POLL_SECONDS)
-                if pending and not told and time.monotonic() > started + TELL_SECONDS:
-                    told = True
+                if pending and not is_logged and time.monotonic() > started + WAIT_LOG_SECONDS:
+                    is_logged = True
                     log.warning(
-                        "Waiting up to %.0f s for %s to end; another interrupt ends the wait.",
+                        "Waiting up to %.0f s for %s to end. Interrupt again to stop waiting.",
                         CANCEL_SECONDS,
                         ", ".join(sorted(str(running[future]) for future in pending)),
                     )
@@ -308,8 +311,8 @@ class Execution:
         try:
             cancel_tag(self._spark, self._tag)
         except Exception as error:  # noqa: BLE001 - a JVM that has ended runs no jobs
-            told = self._plan.redaction.text(str(error))
-            log.debug("The jobs of the run cannot be cancelled: %s", told)
+            text = self._plan.redaction.text(str(error))
+            log.debug("Cannot cancel the Spark jobs of this run: %s", text)
 
 
 def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
@@ -317,7 +320,7 @@ def _skip_reason(planned: DatasetPlan, bad: list[DatasetResult]) -> str:
         return planned.reason
     root = bad[0]
     if root.status == "skipped":
-        # Of a long chain the first and the last link say enough.
+        # The first and the last dataset of a long chain are enough.
         why = root.reason.rpartition(" was skipped: ")[2]
         return f"its input {root.name} was skipped: {why}"
     return f"its input {root.name} failed: {root.failure}"

@@ -1,4 +1,4 @@
-"""`Pipeline`: what is declared, and the doors to plan and run it."""
+"""`Pipeline`: holds the declarations, plans them and runs them."""
 
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
@@ -35,15 +35,15 @@ class Pipeline(DeclaresDatasets):
         name: Letters, digits and `_`; also the name of the Dagster op.
         schema: Default schema (database) of its datasets; created when missing.
         catalog: Default catalog; None for the session's current one.
-        storage: Root folder for state that is not in a table (checkpoints); None for a folder in
-            the warehouse.
-        checkpoint_retention_days: A checkpoint that no longer counts, after a full refresh or a
-            reset, is deleted when it is older than this.
+        storage: Root folder for state outside the tables (checkpoints); None for a folder in the
+            warehouse.
+        checkpoint_retention_days: Days to keep a checkpoint that a full refresh or a reset has
+            replaced.
 
     Example:
         >>> import delta_pipelines as dp
         >>> sales = dp.Pipeline("sales", schema="sales")
-        >>> @sales.materialized_view(comment="Orders as they came")
+        >>> @sales.materialized_view(comment="Raw orders")
         ... def orders(spark):
         ...     return spark.range(3).withColumnRenamed("id", "order_id")
         >>> sales.view("big_orders", "SELECT * FROM orders WHERE order_id > 1")
@@ -80,8 +80,8 @@ class Pipeline(DeclaresDatasets):
             The datasets, their flows and a topological order.
 
         Raises:
-            DeclarationError: With every problem at once, each with its file and line;
-                UnknownDatasetError or CyclicDependencyError when all are of that sort.
+            DeclarationError: Lists every problem, each with its file and line. It is an
+                UnknownDatasetError or a CyclicDependencyError when all problems are of that kind.
 
         Example:
             >>> import delta_pipelines as dp
@@ -104,25 +104,25 @@ class Pipeline(DeclaresDatasets):
         force: bool = False,
         max_concurrency: int = 4,
     ) -> "Plan":
-        """Say what a run would do to every selected dataset; changes nothing.
+        """Plan what a run would do to every selected dataset; changes nothing.
 
         Args:
             spark: A session with Delta's extension and catalog.
-            refresh: Datasets to refresh, by name or as the graph gives them; None for all.
-            full_refresh: Datasets to wipe and compute anew, in addition to `refresh`.
-            full_refresh_all: Every selected dataset is refreshed fully.
-            reset_checkpoints: Append flows, or tables for all of their flows, that read their
-                streams from the beginning while the rows stay; they are refreshed too.
+            refresh: Datasets to refresh, by name or as objects of the graph; None for all.
+            full_refresh: Datasets to wipe and compute from scratch, in addition to `refresh`.
+            full_refresh_all: Refresh every selected dataset fully.
+            reset_checkpoints: Append flows, or tables (all their flows), that read their streams
+                from the beginning again and keep the existing rows. They are refreshed too.
             force: As for `run`.
-            max_concurrency: Datasets planned at once, each after what it reads; with 1 all are in
-                the caller's thread, where a debugger finds them.
+            max_concurrency: Number of datasets planned in parallel, each after its inputs. With 1,
+                planning stays in the calling thread, which helps with debugging.
 
         Returns:
-            A value to look at (`.datasets`, `.errors`, `.to_dict()`) and to print.
+            The plan, to inspect (`.datasets`, `.errors`, `.to_dict()`) or to print.
 
         Raises:
             UnknownDatasetError: A selected name matches no dataset; the nearest one is suggested.
-            DeclarationError: The graph has problems, or an argument is of another type.
+            DeclarationError: The graph has problems, or an argument has the wrong type.
 
         Example:
             >>> plan = sales.plan(spark, full_refresh=["orders"])
@@ -159,21 +159,21 @@ class Pipeline(DeclaresDatasets):
         Args:
             spark: A session with Delta's extension and catalog.
             refresh: Datasets to refresh; None for all.
-            full_refresh: As for `plan`; with `pipelines.reset.allowed=false` only refreshed.
-            full_refresh_all: Every selected dataset is refreshed fully.
-            reset_checkpoints: Append flows, or tables for all of their flows, that read their
-                streams from the beginning while the rows stay; they are refreshed too.
+            full_refresh: As for `plan`. A table with `pipelines.reset.allowed=false` keeps its
+                rows and is only refreshed.
+            full_refresh_all: Refresh every selected dataset fully.
+            reset_checkpoints: As for `plan`.
             force: Refresh also datasets whose definition, inputs and settings did not change.
-            strict: Run nothing at all when one dataset cannot be planned.
-            raise_on_error: Raise when a dataset failed; False returns the result all the same.
-            max_concurrency: Datasets planned, and then worked on, at once.
-            lease_timeout: Seconds that a dataset waits at most for another run that works on it.
+            strict: Run nothing if any dataset cannot be planned.
+            raise_on_error: Raise when a dataset failed; False returns the result instead.
+            max_concurrency: Number of datasets planned, and then refreshed, in parallel.
+            lease_timeout: Maximum seconds that a dataset waits for another run that works on it.
 
         Returns:
             One result per selected dataset.
 
         Raises:
-            PipelineRunError: Datasets failed; `.result` has everything.
+            PipelineRunError: A dataset failed; `.result` has all results.
             PlanError: `strict`, and a dataset cannot be planned; nothing was run.
             UnknownDatasetError: A selected name matches no dataset.
             DeclarationError: The graph has problems.
@@ -215,24 +215,25 @@ class Pipeline(DeclaresDatasets):
         raise_on_error: bool = True,
         lease_timeout: float = 600.0,
     ) -> "MaintenanceResult":
-        """Keep tables healthy: put small files together, delete files that nobody needs any more.
+        """Maintain the tables: compact small files and delete files that are no longer needed.
 
-        What a table gets say its properties `pipelines.maintenance.optimize` (`true`),
-        `pipelines.maintenance.purge` (`false`) and `pipelines.maintenance.vacuum` (`true`); what
-        VACUUM may delete, `delta.deletedFileRetentionDuration`. Rows stay as they are, so nothing
-        is refreshed because of it. One table at a time, each under its lease; where there is
-        nothing to do, nothing is written.
+        The table properties `pipelines.maintenance.optimize` (default `true`),
+        `pipelines.maintenance.purge` (`false`) and `pipelines.maintenance.vacuum` (`true`) choose
+        the steps; `delta.deletedFileRetentionDuration` limits what VACUUM may delete. Rows do not
+        change, so no refresh follows. Tables are maintained one after the other, each under its
+        lease; if there is nothing to do, nothing is written.
 
         Args:
             spark: A session with Delta's extension and catalog.
             datasets: Tables; None for all.
-            raise_on_error: Raise the first table's error, after all have had their turn.
-            lease_timeout: Seconds that a table waits at most for another run that works on it.
+            raise_on_error: Raise the error of the first failed table, after all tables were tried.
+            lease_timeout: Maximum seconds that a table waits for another run that works on it.
 
         Raises:
             UnknownDatasetError: A name matches no dataset.
-            DatasetError: A name is no table's; or a table failed, and `raise_on_error`.
-            SessionError: A Spark Connect session.
+            DatasetError: A name is not the name of a table; or a table failed and
+                `raise_on_error` is True.
+            SessionError: The session is a Spark Connect session.
             DeclarationError: The graph has problems.
 
         Example:
@@ -262,17 +263,17 @@ class Pipeline(DeclaresDatasets):
         max_concurrency: int = 4,
         lease_timeout: float = 600.0,
     ) -> "Generator[DatasetResult, None, None]":
-        """Run a plan and give each dataset's result as the dataset ends.
+        """Run a plan and yield the result of each dataset when the dataset ends.
 
-        Closing the iterator early cancels the Spark jobs that still run.
+        Closing the iterator early cancels the running Spark jobs.
 
         Args:
             plan: From `plan()`.
             spark: A session with Delta's extension and catalog.
-            run_id: Stands in every commit's user metadata; made up when None.
+            run_id: Recorded in the user metadata of every commit; generated when None.
             force: Refresh also datasets whose definition, inputs and settings did not change.
-            max_concurrency: Datasets worked on at once.
-            lease_timeout: Seconds that a dataset waits at most for another run that works on it.
+            max_concurrency: Number of datasets refreshed in parallel.
+            lease_timeout: Maximum seconds that a dataset waits for another run that works on it.
 
         Example:
             >>> for result in sales.iter_results(sales.plan(spark), spark):

@@ -1,4 +1,4 @@
-"""`delta_pipeline_assets`: the decorator that makes one op with an asset per dataset."""
+"""`delta_pipeline_assets`: the decorator that creates one op with an asset per dataset."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,30 +23,30 @@ def delta_pipeline_assets(
     op_tags: Mapping[str, Any] | None = None,
     required_resource_keys: set[str] | None = None,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """Make an asset of every table and persisted view of a pipeline.
+    """Create an asset for every table and persisted view of a pipeline.
 
-    All of them are computed by one op, so that a run has one Spark session; any part of them can
-    be selected. Their expectations are asset checks. The op's config is `full_refresh` (table
-    names), `full_refresh_all`, `force`, `strict` and, where there are streams, `reset_checkpoints`
+    One op computes all of them, so that a run has one Spark session; any subset can be selected.
+    Expectations become asset checks. The op's config has `full_refresh` (table names),
+    `full_refresh_all`, `force`, `strict` and, for pipelines with streams, `reset_checkpoints`
     (append flows or tables).
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
-        name: Name of the op; the pipeline's by default.
-        translator: Changes keys, groups, descriptions and so on; an instance.
-        pool: Concurrency pool; the pipeline's name by default, whatever the op's is, so that the
-            jobs of maintenance and plans are in it too. With a limit of 1 (in `dagster.yaml`:
-            `concurrency: {pools: {default_limit: 1}}`) a second run waits in Dagster's queue; with
-            a `DefaultRunCoordinator`, which has none, its process starts and its Spark does not.
-            Without a limit, which is Dagster's default, the runs take turns: one after the other
-            with the embedded catalog, table by table with one on PostgreSQL. Pipelines that share
-            an embedded catalog need one pool.
-        retry_policy: Runs the op again after a failure that a retry can help. Datasets that
-            finished are not run again, nor is a table wiped again whose stream failed after the
-            wipe. The engine itself repeats conflicting commits, so that this is seldom needed.
-            Dagster's re-execution of a run from its failure spares them likewise; its new run
-            materializes what had finished once more, with the same data version and check
-            results, since it would skip other assets behind them otherwise.
+        name: Name of the op; the pipeline's name by default.
+        translator: An instance that changes keys, groups, descriptions and so on.
+        pool: Concurrency pool; the pipeline's name by default, also if the op has another name, so
+            that the maintenance and plan jobs share it. With a limit of 1 (in `dagster.yaml`:
+            `concurrency: {pools: {default_limit: 1}}`) a second run waits in Dagster's queue. A
+            `DefaultRunCoordinator` has no queue: there the process of the second run starts, but
+            not its Spark. Without a limit, which is Dagster's default, runs wait for each other:
+            run by run with the embedded catalog, table by table with a PostgreSQL catalog.
+            Pipelines that share an embedded catalog need one pool.
+        retry_policy: Retries the op after transient failures. Finished datasets are not run again,
+            and a table is not wiped again if its stream failed after the wipe. The engine itself
+            repeats conflicting commits, so this is seldom needed. The same holds if Dagster
+            re-executes a run from its failure. The new run then materializes the finished assets
+            again, with the same data version and check results, because Dagster would otherwise
+            skip the assets behind them.
         op_tags: Tags of the op.
         required_resource_keys: Resources that the function takes from `context.resources`.
 
@@ -54,8 +54,8 @@ def delta_pipeline_assets(
         A decorator for a function that yields from `DeltaPipelineResource.run`.
 
     Raises:
-        DeclarationError: `pipeline` is none, its graph has problems, or Dagster refuses an owner,
-            a tag, a group or the op's name.
+        DeclarationError: `pipeline` is not a pipeline, its graph has problems, or Dagster rejects
+            an owner, a tag, a group or the op's name.
 
     Example:
         >>> import dagster as dg
@@ -83,7 +83,7 @@ def assets_of(
     op_tags: Mapping[str, Any] | None = None,
     required_resource_keys: set[str] | None = None,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """`delta_pipeline_assets` of a pipeline that is translated already, with its arguments."""
+    """Do what `delta_pipeline_assets` does, for specs that are already built."""
     pipeline = specs.binding.pipeline.name
     op_name = checked_op_name(pipeline, name)
     return dg.multi_asset(

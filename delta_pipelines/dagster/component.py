@@ -1,4 +1,4 @@
-"""`DeltaPipelineComponent`: a pipeline's definitions from a `defs.yaml`, for projects of `dg`."""
+"""`DeltaPipelineComponent`: builds a pipeline's definitions from a `defs.yaml` (`dg` projects)."""
 
 import importlib
 import json
@@ -19,16 +19,15 @@ from delta_pipelines.pipeline import Pipeline
 
 @dataclass
 class DeltaPipelineComponent(dg.Component, dg.Resolvable):
-    """What `build_pipeline_definitions` makes of a pipeline, set up in YAML; starts no JVM.
+    """Calls `build_pipeline_definitions` with the settings of a YAML file; starts no JVM.
 
-    What YAML cannot say (a translator, a retry policy, a resource of your own) a subclass does, in
-    its `build_defs`.
+    For a translator, a retry policy or a resource of your own, override `build_defs` in a subclass.
 
     Args:
-        pipeline: Where the pipeline is: `package.module:variable`.
+        pipeline: Location of the pipeline: `package.module:variable`.
         warehouse: Folder of the tables and the embedded catalog.
-        catalog: Address of a PostgreSQL catalog; None for the embedded one.
-        spark_config: Settings of Spark.
+        catalog: Address of a PostgreSQL catalog; None for the embedded catalog.
+        spark_config: Spark settings.
         refresh_cron: When to refresh everything; None for no schedule.
         full_refresh_cron: When to refresh everything fully; None for no schedule.
         maintenance_cron: When to compact tables and delete old files; None for no schedule.
@@ -37,9 +36,9 @@ class DeltaPipelineComponent(dg.Component, dg.Resolvable):
         refresh_on_source_change: True, False, or the names of the sources that start a refresh.
         pool: Concurrency pool of the op; None for the pipeline's name.
         automation_on: Whether the schedules and the sensor are on in a new deployment.
-        tags: Tags of the jobs, which their runs get.
+        tags: Tags of the jobs and of their runs.
         op_tags: Tags of the assets' op.
-        resource_key: Key of the resource; several components need one each, unless their
+        resource_key: Key of the resource. Components need different keys, unless their
             `warehouse`, `catalog` and `spark_config` are the same.
 
     Example:
@@ -65,13 +64,13 @@ class DeltaPipelineComponent(dg.Component, dg.Resolvable):
     resource_key: str = "delta"
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Make the definitions.
+        """Build the definitions.
 
         Args:
-            context: Dagster's; not looked at.
+            context: Dagster's load context; not used.
 
         Raises:
-            DeclarationError: `pipeline` names no pipeline, or its graph has problems.
+            DeclarationError: `pipeline` does not name a pipeline, or its graph has problems.
         """
         settings = json.dumps(with_named_variables(self.spark_config or {}))
         return build_pipeline_definitions(
@@ -93,7 +92,7 @@ class DeltaPipelineComponent(dg.Component, dg.Resolvable):
 
 @cache
 def _resource(warehouse: str, catalog: str | None, spark_config: str) -> DeltaPipelineResource:
-    """One resource of a place: Dagster merges equal keys of components only if they are one."""
+    """One object for equal settings: Dagster merges equal resource keys only if it is the same."""
     return DeltaPipelineResource(
         warehouse=warehouse, catalog=catalog, spark_config=json.loads(spark_config)
     )
@@ -106,8 +105,8 @@ def named_pipeline(target: str) -> Pipeline:
         target: `package.module:variable`.
 
     Raises:
-        DeclarationError: There is no such module, or no pipeline of that name in it. What the
-            module itself raises is passed on.
+        DeclarationError: The module does not exist, or has no pipeline of that name. Other errors
+            of the module are passed on.
     """
     where, _, variable = target.rpartition(":")
     if not all(part.isidentifier() for part in where.split(".")):
@@ -119,7 +118,7 @@ def named_pipeline(target: str) -> Pipeline:
         module = importlib.import_module(where)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{where}.".startswith(f"{error.name}."):
-            raise  # The module is there; something that it imports is not.
+            raise  # The module exists; one of its own imports does not.
         raise DeclarationError(
             f"pipeline: there is no module {where!r}; install its package, or write its name as "
             "Python imports it."

@@ -1,4 +1,4 @@
-"""`build_pipeline_definitions`: all that Dagster needs to know of a pipeline."""
+"""`build_pipeline_definitions`: all Dagster definitions of a pipeline."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -38,13 +38,13 @@ def build_pipeline_definitions(
     op_tags: Mapping[str, Any] | None = None,
     resource_key: str = "delta",
 ) -> dg.Definitions:
-    """Make the definitions of a code location from a pipeline; starts no JVM.
+    """Build the definitions of a code location from a pipeline; starts no JVM.
 
-    They hold an asset per table and persisted view, an observable asset per source, the jobs
+    They contain an asset per table and persisted view, an observable asset per source, the jobs
     `<pipeline>_plan` (which changes nothing), `<pipeline>_refresh`, `<pipeline>_full_refresh` and
-    `<pipeline>_maintenance`, schedules and a sensor, and an in-process executor, so that a run has
-    one JVM. Several pipelines go together by `dg.Definitions.merge`, when they are
-    given the same `spark`, or each a `resource_key` of its own.
+    `<pipeline>_maintenance`, schedules, a sensor, and an in-process executor, so that a run has one
+    JVM. To combine pipelines with `dg.Definitions.merge`, give them the same `spark`, or each its
+    own `resource_key`.
 
     Args:
         pipeline: The pipeline.
@@ -52,28 +52,27 @@ def build_pipeline_definitions(
         refresh_cron: When to refresh everything, as a cron expression; None for no schedule.
         full_refresh_cron: When to refresh everything fully; None for no schedule.
         execution_timezone: Time zone of the schedules; None for UTC.
-        translator: Changes keys, groups, descriptions and so on; an instance.
-        pool: Concurrency pool of all ops but the observing ones; see `delta_pipeline_assets`.
+        translator: An instance that changes keys, groups, descriptions and so on.
+        pool: Concurrency pool of all ops except the observing op; see `delta_pipeline_assets`.
         retry_policy: Retry policy of the op; see `delta_pipeline_assets`.
-        observe_sources: Which sources get an observable asset. An asset has one definition in a
-            code location: where another pipeline writes or observes some of them, merging fails
-            with a "Duplicate asset key", so name the others; False for none at all.
-        refresh_on_source_change: Add the sensor `<pipeline>_source_sensor`, which
-            refreshes what lies downstream of a source whose rows have moved, and only that; names
-            of sources for a sensor that looks at these. Its ticks start no JVM; see
-            `build_source_sensor` for where it looks.
+        observe_sources: True to observe all sources, the names of some, or False. A code location
+            may define an asset only once: if another pipeline writes or observes a source, merging
+            fails with "Duplicate asset key", so leave that source out.
+        refresh_on_source_change: True to add the sensor `<pipeline>_source_sensor`, which refreshes
+            only what is downstream of a source with changed rows; or the names of the sources to
+            watch. Its ticks start no JVM; see `build_source_sensor` for how it finds changes.
         maintenance_cron: When to compact tables and delete old files; None for no schedule.
-        automation_on: Whether the schedules and the sensor are on in a deployment where nobody has
-            turned them on or off in the UI; they are off there unless you say so.
-        tags: Tags of the jobs, which their runs get, as a run launcher's `dagster-k8s/config`. A
-            run by *Materialize* has no job's tags.
+        automation_on: Whether the schedules and the sensor are on until a user switches them in the
+            UI; off by default.
+        tags: Tags of the jobs and of their runs, such as a run launcher's `dagster-k8s/config`. A
+            run started with *Materialize* does not belong to a job and does not get these tags.
         op_tags: Tags of the assets' op.
         resource_key: Key of the resource.
 
     Raises:
-        DeclarationError: The graph has problems, or `refresh_on_source_change` finds no source, or
-            a name is none of a source or is reserved in Dagster; or `pipeline`, `spark` or
-            `translator` is of another type; or a cron expression or the time zone is not one.
+        DeclarationError: The graph has problems; `refresh_on_source_change` finds no source; a name
+            is not the name of a source, or is reserved in Dagster; `pipeline`, `spark` or
+            `translator` has the wrong type; or a cron expression or the time zone is invalid.
             Nothing is loaded.
 
     Example:
@@ -136,6 +135,6 @@ def build_pipeline_definitions(
         ),
         sensors=sensors,
         resources={resource_key: spark},
-        # A process per step would mean a JVM per step, and they would wait for the catalog.
+        # With a process per step, every step would start a JVM and wait for the catalog.
         executor=dg.in_process_executor,
     )

@@ -1,4 +1,4 @@
-"""The run config of a pipeline's op: what to refresh fully, and which streams to read again."""
+"""The run config of a pipeline's op: tables to refresh fully and streams to read again."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from delta_pipelines.graph.graph import Graph, Table, View
 
 @dataclass(frozen=True)
 class RefreshRequest:
-    """What a run config asks for.
+    """The refresh that a run config requests.
 
     Args:
-        full_refresh: Names of tables to wipe and compute anew, declared or qualified.
-        full_refresh_all: Every selected table is refreshed fully.
-        force: Refresh even what a refresh would leave as it is.
-        reset_checkpoints: Append flows, or tables for all of their flows, that read their streams
-            from the beginning while the rows stay.
-        strict: Nothing is run when a dataset cannot be planned.
+        full_refresh: Tables to wipe and compute from scratch; declared or qualified names.
+        full_refresh_all: Refresh every selected table fully.
+        force: Refresh also the datasets that have not changed.
+        reset_checkpoints: Append flows, or tables (all their flows), that read their streams from
+            the beginning again and keep the existing rows.
+        strict: Run nothing if a dataset cannot be planned.
     """
 
     full_refresh: frozenset[str] = frozenset()
@@ -40,12 +40,12 @@ class RefreshRequest:
 
 
 def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
-    """The config schema of a pipeline's op; every field has a default.
+    """Build the config schema of a pipeline's op; every field has a default.
 
-    Table names are an enum, so that a misspelt name fails before a run is launched.
+    Table names are an enum, so that a misspelt name fails before the run is launched.
 
     Args:
-        op_name: The op's name; the enum's name is made of it.
+        op_name: The op's name; part of the enum's name.
         graph: The pipeline's graph.
 
     Example:
@@ -59,19 +59,19 @@ def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
         "full_refresh_all": dg.Field(
             bool,
             default_value=False,
-            description="Wipe every selected table and compute it anew, but for those whose "
-            "properties do not allow it.",
+            description="Wipe every selected table and compute it from scratch, except tables "
+            "that do not allow it.",
         ),
         "force": dg.Field(
             bool,
             default_value=False,
-            description="Refresh also what has neither new input nor a new definition.",
+            description="Refresh also datasets without new input and without a new definition.",
         ),
         "strict": dg.Field(
             bool,
             default_value=False,
-            description="Run nothing when a selected dataset cannot be planned. Otherwise it stays "
-            "as it is, and so does what reads it; the others are run.",
+            description="Run nothing if a selected dataset cannot be planned. Otherwise only that "
+            "dataset and the datasets that read it are skipped.",
         ),
     }
     streams = {
@@ -82,19 +82,19 @@ def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
         fields["reset_checkpoints"] = _listed(
             f"{op_name}_stream",
             streams,
-            "Append flows, or tables for all of their flows, that read their streams from the "
-            "beginning while the rows stay; those outside the selection are ignored.",
+            "Append flows, or tables (all their flows), that read their streams from the "
+            "beginning again and keep the existing rows; unselected ones are ignored.",
         )
     tables = {name: _enum_description(dataset) for name, dataset in config_names(graph).items()}
     if tables:
-        what = "Tables to wipe and compute anew; views and what is not selected are ignored."
+        what = "Tables to wipe and compute from scratch; views and unselected tables are ignored."
         fields = {"full_refresh": _listed(f"{op_name}_table", tables, what), **fields}
     return fields
 
 
 def _listed(enum: str, names: Mapping[str, str], description: str) -> dg.Field:
-    """A list of names of an enum; two ops need enums of different names, or Dagster mixes them."""
-    values = [dg.EnumValue(name, description=told) for name, told in names.items()]
+    """A field for a list of names. Enums need different names per op, or Dagster mixes them up."""
+    values = [dg.EnumValue(name, description=text) for name, text in names.items()]
     return dg.Field([dg.Enum(enum, values)], default_value=[], description=description)
 
 
@@ -108,7 +108,7 @@ def _enum_description(dataset: Table | View) -> str:
 
 
 def full_refresh_config(op_name: str) -> dict[str, object]:
-    """The run config that refreshes everything selected fully.
+    """The run config that refreshes all selected tables fully.
 
     Example:
         >>> full_refresh_config("sales")
@@ -118,10 +118,10 @@ def full_refresh_config(op_name: str) -> dict[str, object]:
 
 
 def requested_refresh(context: dg.AssetExecutionContext) -> RefreshRequest:
-    """What the run config asks of this op, together with what it asks of the op's other steps.
+    """Read the refresh that the run config requests of all steps of this op.
 
-    Dagster splits an op around foreign assets into `name` and `name_2`, and a config under
-    `ops.name` reaches only the first: so every step takes the union.
+    Dagster may split an op around other assets into `name` and `name_2`. A config under `ops.name`
+    reaches only the first step, so every step uses the union.
 
     Args:
         context: The running step.
@@ -131,11 +131,11 @@ def requested_refresh(context: dg.AssetExecutionContext) -> RefreshRequest:
 
 
 def launched_request(context: dg.AssetExecutionContext, run: dg.DagsterRun) -> RefreshRequest:
-    """What a run's config asks of all steps of this op together.
+    """Read the refresh that the config of a run requests of all steps of this op.
 
     Args:
         context: The running step.
-        run: Its run, or one that it repeats.
+        run: Its run, or an earlier run that it repeats.
     """
     op = context.op_execution_context.op_def.name
     steps = [node.name for node in context.job_def.nodes if node.definition.name == op]
@@ -146,16 +146,16 @@ def launched_request(context: dg.AssetExecutionContext, run: dg.DagsterRun) -> R
 
 
 def _resolved(job: dg.JobDefinition, run_config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A run config with what the job itself adds: that of a job with `config=` is empty."""
+    """A run config with the defaults of its job, which may have a `config=` of its own."""
     try:
         return dg.validate_run_config(job, run_config)
     except dg.DagsterInvalidConfigError:
-        # Of an earlier run: it may name tables that are no longer there.
+        # The config of an earlier run may name tables that no longer exist.
         return run_config
 
 
 def step_configs(run_config: Mapping[str, object], steps: Iterable[str]) -> list[object]:
-    """The op configs of steps in a run config as it was launched.
+    """Find the op configs of steps in a run config.
 
     Example:
         >>> step_configs({"ops": {"a_2": {"config": {"force": True}}}}, ["a", "a_2"])
@@ -167,7 +167,7 @@ def step_configs(run_config: Mapping[str, object], steps: Iterable[str]) -> list
 
 
 def read_request(config: object) -> RefreshRequest:
-    """Read an op's config; anything missing is as its default.
+    """Read an op's config; missing fields get their defaults.
 
     Example:
         >>> read_request({"full_refresh_all": True}).full_refresh_all

@@ -1,4 +1,4 @@
-"""Tables and views are made, altered, wiped and published here."""
+"""Create, alter and wipe tables, and publish views."""
 
 from delta_pipelines.datasets.manager import DatasetManager
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set

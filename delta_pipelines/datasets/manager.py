@@ -1,8 +1,8 @@
-"""`DatasetManager`: makes tables and persisted views what their declarations say.
+"""`DatasetManager`: creates and changes tables and persisted views as they are declared.
 
-The seed's manager truncates, then alters, then lets a flow append: three steps in which readers see
-an empty table, and in which a failure leaves one. Here the same decisions go into one transaction
-together with the rows (promise P1), so `materialize_table` also runs the table's batch flow.
+The seed's manager truncates, then alters, then lets a flow append. During these three steps readers
+see an empty table, and a failure leaves it empty. Here the same decisions and the rows go into one
+transaction (promise P1), so `materialize_table` also runs the table's batch flow.
 """
 
 import dataclasses
@@ -73,8 +73,8 @@ class DatasetManager:
     def materialize_datasets(self, graph: Graph, context: UpdateContext | Plan) -> Graph:
         """Materialize the selected tables, then publish the selected views.
 
-        Works on one dataset after the other and stops at the first failure;
-        `Pipeline.run` works on several at once and goes on.
+        Works on one dataset after the other and stops at the first failure. `Pipeline.run` works on
+        several in parallel and continues after failures.
 
         Args:
             graph: The resolved graph.
@@ -85,12 +85,12 @@ class DatasetManager:
         """
         context = _update(context)
         planned = context.plan.datasets
-        # Those that are protected too: they are told once more, by the seed's line.
-        asked = context.plan.full | context.plan.blocked
+        # Includes the protected tables, which `construct_full_refresh_set` logs.
+        requested = context.plan.full | context.plan.blocked
         _, refresh, full = construct_full_refresh_set(
             list(graph.tables),
             refresh=[d.identifier for d in planned.values()],
-            full_refresh=[d.identifier for d in planned.values() if d.identifier in asked],
+            full_refresh=[d.identifier for d in planned.values() if d.identifier in requested],
         )
         materialized = {}
         for identifier in graph.order:
@@ -108,20 +108,20 @@ class DatasetManager:
     ) -> Table:
         """Create, alter or wipe one table and refresh its rows, in one commit.
 
-        Called again with the same update it is one more refresh, of the table as it is by then.
+        A second call with the same update refreshes the table once more, from its new state.
 
         Args:
             graph: The resolved graph.
             table: The table.
-            is_full_refresh: True when its rows are to be wiped first; a table that is protected
-                from that is refreshed instead.
+            is_full_refresh: True to wipe its rows first; a table that is protected from full
+                refreshes is only refreshed.
             context: The update, or its plan.
 
         Returns:
             The table with its normalized storage path.
 
         Raises:
-            DatasetError: It failed and is as it was before.
+            DatasetError: The refresh failed; the table is unchanged.
         """
         context = _update(context)
         context.begin_again(self._spark, table, is_full_refresh=is_full_refresh)
@@ -131,7 +131,7 @@ class DatasetManager:
     def refresh_table(
         self, graph: Graph, table: Table, is_full_refresh: bool, context: UpdateContext
     ) -> Outcome:
-        """As `materialize_table`, and tells what was done."""
+        """Do what `materialize_table` does, and return the outcome."""
         log.info("Materializing metadata for table [%s].", table.identifier)
         is_full_refresh = context.wipes(self._spark, table, is_full_refresh)
         planned = context.planned(table.identifier)
@@ -143,15 +143,15 @@ class DatasetManager:
             return left
         session = context.session(self._spark, flow)
         with active(session), explained(table.name):
-            if not planned.is_registered:  # else its schema is there
+            if not planned.is_registered:  # else its schema exists
                 ensure_schema(session, table.identifier)
             rows = context.rows(session, flow)
-            # Before the rows are read: what changes meanwhile is to count as changed next time.
+            # Before the rows are read: the next run must notice changes that happen meanwhile.
             context.dependencies(flow)
             transaction = begin(session, table.identifier, is_new=planned.base is None)
             definition = planned.definition
             if definition is None:
-                raise DatasetError("its plan has no definition.", dataset=table.name)
+                raise DatasetError("the plan of this table has no definition.", dataset=table.name)
             _check_unchanged(planned, transaction.base)
             decision = decide(table, transaction.base, definition, is_full_refresh=is_full_refresh)
             left = leave_unchanged(
@@ -170,10 +170,9 @@ class DatasetManager:
             return self._replace(table, flow, rows, transaction, context)
 
     def materialize_views(self, graph: Graph, context: UpdateContext | Plan) -> None:
-        """Publish the selected persisted views, views over views first.
+        """Publish the selected persisted views, each one after the views that it reads.
 
-        A view is published once everything that it reads exists. One that fails does not keep the
-        others from being published, except those that read it.
+        If a view fails, the views that read it are not published; all other views are.
 
         Args:
             graph: The resolved graph.
@@ -207,18 +206,17 @@ class DatasetManager:
         Args:
             view: The view.
             flow: Its flow.
-            pipeline: The pipeline that the view is to belong to; by default it stays with whom it
-                belongs to.
+            pipeline: The pipeline that owns the view; by default the owner does not change.
 
         Raises:
-            DatasetError: It cannot be published, or belongs to another pipeline; its old
+            DatasetError: The view cannot be published, or belongs to another pipeline; its old
                 definition stays.
         """
         sql = published_sql(flow)
         declaration = view.declaration
         with active(self._spark), explained(view.name):
             ensure_schema(self._spark, view.identifier)
-            # Its names are taken from there, whichever schema it stands in itself.
+            # Spark resolves the names in its query in this schema.
             ensure_schema(self._spark, Identifier(flow.catalog, flow.schema, view.identifier.name))
             existing = load_view(self._spark, view.identifier)
             if existing is not None and pipeline is None:
@@ -227,7 +225,7 @@ class DatasetManager:
                 check_view_owner(existing, flow, pipeline)
             reached(Step.PUBLISH, str(view.identifier))
             session = isolated_session(self._spark)
-            # No persisted view can read one, so a table of that name is meant.
+            # A persisted view cannot read a temporary view, so its query means the table.
             drop_temporary_views(session)
             with (
                 settings(session, declaration.spark_conf),
@@ -243,7 +241,7 @@ class DatasetManager:
                 )
 
     def refresh_view(self, graph: Graph, view: View, context: UpdateContext) -> Outcome:
-        """Publish one view unless it is published already exactly so, and tell what was done."""
+        """Publish one view unless it is already published the same way; return the outcome."""
         planned = context.planned(view.identifier)
         flow = graph.flow(view.identifier)
         session = context.session(self._spark, flow)
@@ -262,7 +260,7 @@ class DatasetManager:
                 return Outcome("unchanged", "none", PUBLISHED, facts)
             context.check_lease(view.identifier)
             DatasetManager(session).materialize_view(view, flow, pipeline=pipeline)
-        if planned.action == "none":  # dropped, or published by somebody else, since it was planned
+        if planned.action == "none":  # another writer dropped or changed it after planning
             return Outcome("completed", "create" if existing is None else "refresh", why, facts)
         return Outcome("completed", planned.action, planned.reason, facts)
 
@@ -273,15 +271,15 @@ class DatasetManager:
         planned = context.planned(table.identifier)
         flows = graph.flows_of(table.identifier)
         if planned.definition is None:
-            raise DatasetError("its plan has no definition.", dataset=table.name)
+            raise DatasetError("the plan of this table has no definition.", dataset=table.name)
         with active(self._spark), explained(table.name):
             if not planned.is_registered:
                 ensure_schema(self._spark, table.identifier)
             transaction = begin(self._spark, table.identifier, is_new=planned.base is None)
-            begun = context.begun.get(table.identifier)
-            if begun is not None and transaction.base is not None:
-                # An earlier attempt has created, wiped or altered it: that is not done twice.
-                _check_same(begun, transaction.base.definition, table.name)
+            defined = context.defined.get(table.identifier)
+            if defined is not None and transaction.base is not None:
+                # An earlier attempt has created, wiped or altered the table; do not do it twice.
+                _check_same(defined, transaction.base.definition, table.name)
                 decision = TableDecision(create=False, wipe=False, alter=False)
             else:
                 _check_unchanged(planned, transaction.base)
@@ -344,8 +342,8 @@ def _check_same(before: TableDefinition, now: TableDefinition, dataset: str) -> 
 
 def _altered(dataset: str) -> DatasetError:
     return DatasetError(
-        "its table was created, dropped or altered by somebody else since the plan was made; "
-        "nothing was written. Plan and run again.",
+        "another writer created, dropped or altered the table after it was planned; nothing was "
+        "written. Plan and run again.",
         dataset=dataset,
     )
 

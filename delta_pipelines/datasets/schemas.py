@@ -1,4 +1,4 @@
-"""Schemas are created when they are missing."""
+"""Create missing schemas."""
 
 import threading
 from typing import TYPE_CHECKING
@@ -12,22 +12,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _creating = threading.Lock()
-"""Datasets start side by side; each would warn that another made the schema meanwhile."""
+"""Serializes parallel datasets, which would otherwise warn that the schema already exists."""
 
 
 def ensure_schema(spark: "SparkSession", identifier: Identifier) -> None:
-    """Create a dataset's schema when it is missing.
-
-    Args:
-        spark: The session.
-        identifier: The table or view that goes into it.
-    """
+    """Create the schema of a table or view if it is missing."""
     namespace = identifier.quoted.rpartition(".")[0]
     with _creating:
         if unavailable(spark, identifier):
             is_there = spark.catalog.databaseExists(namespace)
         else:
-            is_there = schema_exists(spark, identifier)  # Spark's own question asks Hive twice
+            is_there = schema_exists(
+                spark, identifier
+            )  # one call to Hive; Spark's own check makes two
         if not is_there:
             if not unavailable(spark, identifier):
                 make_schema_folder(spark, identifier.schema)

@@ -1,4 +1,4 @@
-"""Publish a persisted view in a way that keeps its old definition until the new one is there."""
+"""Publish a persisted view; its old definition stays until the new one is accepted."""
 
 import logging
 from collections.abc import Mapping
@@ -26,17 +26,17 @@ def publish(
     comment: str | None,
     properties: Mapping[str, str],
 ) -> None:
-    """Create a view, or change the one that is there.
+    """Create a view, or alter the existing one.
 
-    An existing view is altered: its comment and properties first, then its query, which Spark
-    checks and the catalog changes at once. When that fails, the old comment and properties are put
-    back. A run that is killed in between leaves the old query, and the next run goes on from there.
+    For an existing view, the comment and properties change first, then the query, which Spark
+    checks and the catalog replaces atomically. If that fails, the old comment and properties are
+    restored. A run that is killed in between leaves the old query; the next run continues from it.
 
     Args:
-        session: Its current schema and settings become the view's.
+        session: Its current schema and settings are stored with the view.
         identifier: The view.
         sql: Its SELECT.
-        existing: What it is now; None when it does not exist.
+        existing: The view as it is now; None when it does not exist.
         comment: Its comment.
         properties: Its properties.
     """
@@ -60,6 +60,6 @@ def _put_back(session: "SparkSession", statements: list[str]) -> None:
         for statement in statements:
             session.sql(statement)
     except SPARK_FAILURES as error:
-        # The query is the old one all the same; the next run compares all of it and publishes.
-        log.warning("The old comment and properties of a view cannot be put back.")
+        # The view still has its old query; the next run finds the difference and publishes again.
+        log.warning("Cannot restore the old comment and properties of a view after a failure.")
         log_trace(log, session, error)

@@ -1,4 +1,4 @@
-"""The SQL texts that publish a view: pure functions, tested as text."""
+"""The SQL statements that publish a view. Pure."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from delta_pipelines.model.identifiers import Identifier
 
 
 def literal(text: str) -> str:
-    r"""A string literal of Spark's SQL.
+    r"""Write a text as a string literal of Spark SQL.
 
     Example:
         >>> literal("it's")
@@ -14,20 +14,20 @@ def literal(text: str) -> str:
     """
     from sqlglot import exp
 
-    # Spark would put a setting's value (a password, say) or an environment variable for `${...}`.
+    # Spark replaces `${...}` with a setting (perhaps a password) or an environment variable.
     return exp.Literal.string(text).sql(dialect="spark").replace("${", "\\u0024{")
 
 
 def create_view_sql(
     identifier: Identifier, sql: str, *, comment: str | None, properties: Mapping[str, str]
 ) -> str:
-    r"""The statement that creates a persisted view.
+    r"""Write the statement that creates a persisted view.
 
-    Never `CREATE OR REPLACE`: that drops the old view before Spark and the catalog check the new.
+    Never `CREATE OR REPLACE`, which drops the old view before Spark and the catalog check the new.
 
     Args:
         identifier: The view.
-        sql: Its SELECT, without a semicolon at its end (`published_sql`).
+        sql: Its SELECT, without a final semicolon (`published_sql`).
         comment: Its comment.
         properties: Its properties.
 
@@ -46,7 +46,7 @@ def create_view_sql(
 
 
 def alter_view_sql(identifier: Identifier, sql: str) -> str:
-    """The statement that gives a persisted view another query, in one change of the catalog.
+    """Write the statement that replaces the query of a persisted view atomically.
 
     Args:
         identifier: The view.
@@ -58,12 +58,12 @@ def alter_view_sql(identifier: Identifier, sql: str) -> str:
 def relabel_view_sql(
     identifier: Identifier, before: Mapping[str, str], after: Mapping[str, str]
 ) -> list[str]:
-    """The statements that change a view's comment and properties; none when they are equal.
+    """Write the statements that change a view's comment and properties; none if they are equal.
 
     Args:
         identifier: The view.
         before: Its properties, and its comment as `comment` (`labels`).
-        after: What they are to be.
+        after: The new properties and comment.
 
     Example:
         >>> relabel_view_sql(Identifier(None, "s", "v"), {"a": "1", "b": "2"}, {"a": "3"})

@@ -1,4 +1,4 @@
-"""A table's checkpoint folders held against the table, and against what they read."""
+"""Compare a table's checkpoints with the table and with the sources of its streams."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -28,21 +28,20 @@ if TYPE_CHECKING:
 def check_not_behind(
     spark: "SparkSession", table: Table, flow: Flow, transaction: Transaction, path: str
 ) -> None:
-    """Refuse a checkpoint whose files, or whose table's, are lost or were put back from a copy.
+    """Reject a checkpoint if it or its table is lost or was restored from a copy.
 
-    Of an older checkpoint Spark would count the batches again, the table knows these numbers, and
-    the new rows would be left out.
+    From an older checkpoint Spark would use batch numbers again that the table has already, and the
+    new rows would be ignored.
 
     Args:
         spark: The session.
         table: The table.
-        flow: The flow that the checkpoint belongs to.
-        transaction: Begun on the table.
+        flow: The flow of the checkpoint.
+        transaction: A transaction on the table.
         path: The checkpoint that the table names.
 
     Raises:
-        DatasetError: The table has batches that the checkpoint does not know, or the other way
-            round.
+        DatasetError: The table has batches that are missing in the checkpoint, or the reverse.
     """
     base = transaction.base
     check_target(spark, table, flow, base, path)
@@ -55,8 +54,8 @@ def check_not_behind(
         has = "none" if progress.planned is None else f"them up to {progress.planned}"
         raise DatasetError(
             f"the checkpoint of flow {flow.name!r} is lost or older than the table: the table has "
-            f"its batches up to {known}, and {path} has {has}. Nothing was read. Ways out: bring "
-            f"that folder back, or set the pipeline's storage to where it was; or "
+            f"its batches up to {known}, and {path} has {has}. Nothing was read. Ways out: restore "
+            f"that folder, or set the pipeline's storage to its old location; or "
             f"{from_the_beginning(table, [flow], base.properties)}.",
             dataset=table.name,
         )
@@ -71,92 +70,90 @@ def check_sources(
     now: Mapping[Identifier, TableState],
     path: str,
 ) -> None:
-    """Refuse to go on with a stream of a table that has got rows, or a log, of the past.
+    """Reject a stream if a source table was restored to older rows or to an older log.
 
-    A RESTORE that only brings files back looks to a stream like appended rows, which it would
-    read twice. Of a table that was put back from an older copy it would pass over new versions.
-    `dp.Changes` reads what a RESTORE changed. A RESTORE is looked for in the commits that the
-    stream is about to read, the last `MAX_COMMITS` of them.
+    A RESTORE that only brings files back looks like appended rows, which the stream would read
+    twice. In a table restored from an older copy, the stream would skip new versions. `dp.Changes`
+    handles a RESTORE, so its sources are not checked. The check looks for a RESTORE in the last
+    `MAX_COMMITS` commits that the stream is about to read.
 
-    A checkpoint that does not say which commits it has read gets that recorded here, as the tables
-    are now: it is of an earlier version of this package.
+    Checkpoints of earlier versions of this package do not record which commits they have read. The
+    commits are then recorded here, as the tables are now.
 
     Args:
         spark: The session.
         graph: The pipeline's graph.
-        table: The table that is filled.
-        flow: The flow, which goes on from its checkpoint.
-        base: The table now.
-        now: The tables that the flow's streams read.
+        table: The target table.
+        flow: The flow, which continues from its checkpoint.
+        base: The target table now.
+        now: The tables that the flow's streams read, as they are now.
         path: The checkpoint.
 
     Raises:
-        DatasetError: Names the sources and the ways out.
+        DatasetError: A source was restored; names the sources and the ways out.
     """
     progress = read_progress(spark, path)
     if progress is None or progress.planned is None or not now:
         return
     read = read_source_commits(spark, path)
     names = {str(identifier.plain): state for identifier, state in now.items()}
-    told = put_back(spark, read, names) if read else []
-    for identifier in appended_inputs(graph, flow) if not told else ():
+    problems = put_back(spark, read, names) if read else []
+    for identifier in appended_inputs(graph, flow) if not problems else ():
         state = now.get(identifier)
         begin = None if state is None else progress.next_version(state.table_id)
         if state is None or begin is None:
             continue
         name = identifier.plain
         if begin > state.version + 1:
-            told.append(
-                f"its stream input {name} was put back from a copy (it has version "
-                f"{state.version}, of which the checkpoint has read {begin - 1})"
+            problems.append(
+                f"its stream input {name} was put back from a copy (the table is at version "
+                f"{state.version}, and the checkpoint has read up to version {begin - 1})"
             )
         for version in range(state.version, max(begin - 1, state.version - MAX_COMMITS), -1):
-            said = recorded_entry(spark, state.log_end, version)
-            if said is not None and brings_rows_back(said):
-                told.append(f"its stream input {name} was restored (RESTORE, version {version})")
-    if told:
-        raise DatasetError(outdated_reason(table, flow, base.properties, told), dataset=table.name)
+            commit = recorded_entry(spark, state.log_end, version)
+            if commit is not None and brings_rows_back(commit):
+                problems.append(
+                    f"its stream input {name} was restored (RESTORE, version {version})"
+                )
+    if problems:
+        reason = outdated_reason(table, flow, base.properties, problems)
+        raise DatasetError(reason, dataset=table.name)
     if read is None:
         record_source_commits(spark, path, progress.planned, now.values())
 
 
 def cannot_go_on(
-    table: Table, flow: Flow, current: Mapping[str, str], why: StreamFailure, told: Exception
+    table: Table, flow: Flow, current: Mapping[str, str], why: StreamFailure, error: Exception
 ) -> DatasetError:
-    """What a stream's failure means that starting it again does not help, with the ways out.
+    """The error for a stream failure that a restart does not solve, with the ways out.
 
     Args:
-        table: The table that is filled.
+        table: The target table.
         flow: The flow.
-        current: The properties that the table has.
-        why: What stopped it.
-        told: The failure itself.
+        current: The current properties of the table.
+        why: The kind of failure.
+        error: The failure itself.
     """
     ways = f"Ways out: {from_the_beginning(table, [flow], current)}"
     if why is StreamFailure.OVERWRITTEN:
         names = ", ".join(repr(stream.name) for stream in flow.streams.values()) or "the source"
         ways += (
             f"; or declare how to read {names} from now on: "
-            f"dp.Stream(..., skip_change_commits=True) leaves such commits out, dp.Changes(...) "
-            f"reads them where the table has had a change data feed since then (else together with "
-            f"one of the first ways)"
+            f"dp.Stream(..., skip_change_commits=True) skips such commits, and dp.Changes(...) "
+            f"reads them if the table has had a change data feed since then (otherwise combine it "
+            f"with one of the first ways)"
         )
     return DatasetError(
-        f"flow {flow.name!r} cannot go on: {why.value}. Nothing was skipped or doubled. "
-        f"{ways}. ({str(told).partition(': ')[2]})",
+        f"flow {flow.name!r} cannot go on: {why.value}. No row was skipped or duplicated. "
+        f"{ways}. ({str(error).partition(': ')[2]})",
         dataset=table.name,
     )
 
 
 def delete_old_checkpoints(spark: "SparkSession", state: TableState, plan: Plan) -> None:
-    """Delete checkpoints that were replaced longer ago than the retention.
+    """Delete replaced checkpoints that are older than the plan's retention.
 
-    Only for who holds the table's lease.
-
-    Args:
-        spark: The session.
-        state: The table.
-        plan: The run's plan: storage root and retention.
+    The caller must hold the table's lease.
     """
     root = checkpoints_root(plan.storage)
     for path in old_checkpoints(spark, state, plan.storage, plan.checkpoint_retention_days):

@@ -1,4 +1,4 @@
-"""Putting one micro-batch into its table, exactly once."""
+"""Write one micro-batch to its table, exactly once."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from delta_pipelines.planning.streams.restore_detection import BASED_ON_KEY, che
 from delta_pipelines.planning.table_action import TableDecision
 from delta_pipelines.update.context import UpdateContext
 from delta_pipelines.update.expectation_counts import Watch
-from delta_pipelines.update.stream_tally import BatchMark, BatchResult
+from delta_pipelines.update.stream_tally import BatchId, BatchResult
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,30 +30,30 @@ def append_batch(
     table: Table,
     flow: Flow,
     context: UpdateContext,
-    mark: BatchMark,
+    batch_id: BatchId,
     metadata: dict[str, object],
 ) -> BatchResult:
-    """Append one micro-batch in one commit, unless the table has it already.
+    """Append one micro-batch in one commit, unless the table already has it.
 
     Args:
-        rows: The batch.
+        rows: The rows of the batch.
         table: The streaming table.
-        flow: The flow that the batch is of.
+        flow: The flow of the batch.
         context: The update.
-        mark: The batch's mark.
+        batch_id: The batch's checkpoint and number.
         metadata: The commit's user metadata.
 
     Raises:
-        DatasetError: Another run has taken the table's lease or refreshed it fully meanwhile, or
+        DatasetError: Another run took the table's lease or refreshed it fully in the meantime, or
             the write failed.
         ExpectationError: Rows break an expectation that fails the refresh.
     """
     transaction = begin(rows.sparkSession, table.identifier)
-    check_epoch(transaction.base, table, mark)
+    check_epoch(transaction.base, table, batch_id)
     _check_not_restored(rows.sparkSession, table, context, transaction.base)
     metadata = {**metadata, **_based_on(transaction.base)}
-    last = transaction.remembered(mark.application)
-    if last is not None and last >= mark.number:
+    last = transaction.remembered(batch_id.application)
+    if last is not None and last >= batch_id.number:
         _pass_over(rows)
         return BatchResult(None, {})
     assert transaction.base is not None
@@ -63,29 +63,29 @@ def append_batch(
     expectations = watch.results(table.name)
     if transaction.output_rows == 0:
         return BatchResult(None, {}, expectations=expectations)
-    transaction.remember(mark.application, mark.number)
+    transaction.remember(batch_id.application, batch_id.number)
     context.check_lease(table.identifier)
     commit = transaction.commit(user_metadata={**metadata, **commit_counts(expectations)})
     return BatchResult(commit.version, commit.metrics, expectations=expectations)
 
 
 def _pass_over(rows: "DataFrame") -> None:
-    """Compute a micro-batch that the table has already, and write nothing.
+    """Compute a micro-batch that the table already has, and write nothing.
 
-    Spark keeps the state and the watermark of a stream only of what was computed, and since 4.1
-    fails where a batch's state was not (`STATE_STORE_COMMIT_VALIDATION_FAILED`).
+    Spark updates a stream's state and watermark only for batches that are computed. Since 4.1 it
+    fails if a batch did not commit its state (`STATE_STORE_COMMIT_VALIDATION_FAILED`).
     """
     try:
         rows.write.format("noop").mode("overwrite").save()
     except SPARK_FAILURES as error:
-        # Rows that need no state need not be there any more either; where they do, Spark tells.
-        log.debug("A micro-batch that the table has cannot be computed again: %s", error)
+        # The source's rows may be gone. That only matters to stateful queries: Spark itself fails.
+        log.debug("Cannot compute a micro-batch again that the table already has: %s", error)
 
 
 def _check_not_restored(
     spark: "SparkSession", table: Table, context: UpdateContext, base: TableState | None
 ) -> None:
-    """Refuse a batch after a RESTORE that took out earlier ones, which it would hide for good."""
+    """Reject a batch after a RESTORE that removed earlier ones; it would hide the loss."""
     if base is not None and base.version != context.tally(table.identifier).version:
         flows = context.plan.graph.flows_of(table.identifier)
         check_not_restored(spark, table, flows, base)
@@ -95,25 +95,25 @@ def _based_on(base: TableState | None) -> dict[str, object]:
     return {BASED_ON_KEY: base.version} if base is not None else {}
 
 
-def check_epoch(base: TableState | None, table: Table, mark: BatchMark) -> None:
-    """Refuse a batch of a checkpoint that no longer counts.
+def check_epoch(base: TableState | None, table: Table, batch_id: BatchId) -> None:
+    """Reject a batch if its checkpoint is no longer one of the table's checkpoints.
 
     Args:
         base: The table now.
-        table: As declared.
-        mark: The batch's mark.
+        table: The declared table.
+        batch_id: The batch's checkpoint and number.
 
     Raises:
-        DatasetError: The table was dropped, wiped or made anew while the stream ran.
+        DatasetError: The table was dropped, wiped or recreated while the stream ran.
     """
     checkpoints = checkpoints_of(base.properties) if base else {}
     known = (
         {c.application(base.table_id, flow) for flow, c in checkpoints.items()} if base else set()
     )
-    if mark.application not in known:
+    if batch_id.application not in known:
         raise DatasetError(
-            "another run refreshed the table fully, or made it anew, while this one was appending; "
-            "nothing more was written. Run again.",
+            "another run refreshed the table fully, or recreated it, while this run was appending; "
+            "this run wrote nothing more. Run it again.",
             dataset=table.name,
             transient=True,
         )
@@ -124,35 +124,35 @@ def merge_batch(
     table: Table,
     flow: Flow,
     context: UpdateContext,
-    mark: BatchMark,
+    batch_id: BatchId,
     metadata: dict[str, object],
 ) -> BatchResult:
-    """Merge one micro-batch by key in one commit, unless the table has it already.
+    """Merge one micro-batch by key in one commit, unless the table already has it.
 
     Args:
-        rows: The batch.
+        rows: The rows of the batch.
         table: The upsert target.
-        flow: Its flow.
+        flow: The flow of the batch.
         context: The update.
-        mark: The batch's mark.
+        batch_id: The batch's checkpoint and number.
         metadata: The commit's user metadata.
 
     Raises:
-        DatasetError: NULL or ambiguous keys, another run refreshed the table fully meanwhile, or
-            the merge failed.
+        DatasetError: Keys are NULL or ambiguous, another run refreshed the table fully in the
+            meantime, or the merge failed.
     """
     session = rows.sparkSession
     transaction = begin(session, table.identifier)
     base = transaction.base
-    check_epoch(base, table, mark)
+    check_epoch(base, table, batch_id)
     _check_not_restored(session, table, context, base)
     metadata = {**metadata, **_based_on(base)}
-    last = transaction.remembered(mark.application)
-    if base is None or (last is not None and last >= mark.number):
+    last = transaction.remembered(batch_id.application)
+    if base is None or (last is not None and last >= batch_id.number):
         _pass_over(rows)
         return BatchResult(None, {})
-    session.conf.set(TXN_APPLICATION, mark.application)
-    session.conf.set(TXN_NUMBER, str(mark.number))
+    session.conf.set(TXN_APPLICATION, batch_id.application)
+    session.conf.set(TXN_NUMBER, str(batch_id.number))
     try:
         upsert = UpsertRun(session, table, flow, base.definition, context, metadata=metadata)
         kept = TableDecision(create=False, wipe=False, alter=False)
@@ -170,19 +170,19 @@ def write_batch(
     context: UpdateContext,
     rows: "DataFrame",
     flow: Flow,
-    mark: BatchMark,
+    batch_id: BatchId,
     metadata: dict[str, object],
 ) -> BatchResult:
-    """Append or merge a micro-batch, as the table's kind wants it.
+    """Append a micro-batch to a streaming table, or merge it into an upsert target.
 
     Args:
         table: The target.
         context: The update.
-        rows: The batch.
-        flow: The flow that it is of.
-        mark: The batch's mark.
+        rows: The rows of the batch.
+        flow: The flow of the batch.
+        batch_id: The batch's checkpoint and number.
         metadata: The commit's user metadata.
     """
     if table.is_streaming_table:
-        return append_batch(rows, table, flow, context, mark, metadata)
-    return merge_batch(rows, table, flow, context, mark, metadata)
+        return append_batch(rows, table, flow, context, batch_id, metadata)
+    return merge_batch(rows, table, flow, context, batch_id, metadata)

@@ -1,7 +1,7 @@
 """A streaming refresh: the definition in one commit, then every micro-batch in one commit, once.
 
-Whatever crashes, a rerun goes on: Spark gives an unfinished micro-batch again under its number, and
-the table knows (Delta protocol: `txn` actions) which numbers of this checkpoint it has.
+After a crash a rerun continues: Spark repeats an unfinished micro-batch under the same number, and
+the table records (Delta protocol: `txn` actions) which numbers of this checkpoint it has.
 """
 
 import dataclasses
@@ -54,7 +54,7 @@ from delta_pipelines.planning.streams.restore_detection import COMPLETE_KEY, che
 from delta_pipelines.planning.streams.stream_planner import NOTHING_NEW
 from delta_pipelines.planning.table_action import TableDecision
 from delta_pipelines.update.context import UpdateContext
-from delta_pipelines.update.stream_tally import BatchMark, BatchResult
+from delta_pipelines.update.stream_tally import BatchId, BatchResult
 from delta_pipelines.update.table_facts import table_facts
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 POLL_SECONDS = 0.05
-"""How long a wait for a stream lasts before an interrupt is noticed."""
+"""Seconds between two checks for an interrupt while a stream runs."""
 ALL_LEFT_OUT = "no row of its streams is one for the table"
 MAX_RESTARTS = 10
-"""How often one refresh follows a source whose columns change while it is read."""
+"""How often one refresh restarts a stream because the source's columns changed."""
 
-Write = Callable[["DataFrame", Flow, BatchMark, dict[str, object]], BatchResult]
-"""Writes one micro-batch: its rows, its flow, its mark, and the commit's user metadata."""
+Write = Callable[["DataFrame", Flow, BatchId, dict[str, object]], BatchResult]
+"""Writes one micro-batch: its rows, flow, checkpoint and number, and the user metadata."""
 
 
 class StreamRun:
@@ -76,11 +76,11 @@ class StreamRun:
 
     Args:
         spark: The run's session.
-        table: The table.
+        table: The target table.
         flows: The flows that fill it.
         planned: Its plan.
         context: The update.
-        write: Puts a micro-batch into the table.
+        write: Writes a micro-batch to the table.
     """
 
     def __init__(
@@ -108,12 +108,12 @@ class StreamRun:
         """Refresh the table.
 
         Args:
-            transaction: Begun on the table.
+            transaction: A transaction on the table.
             decision: Create, wipe or alter.
 
         Raises:
             DatasetError: A source no longer fits its checkpoint (nothing is read), or a stream
-                failed; micro-batches that were committed stay, and a rerun goes on after them.
+                failed. Committed micro-batches stay, and a rerun continues after them.
         """
         commit = self._define(transaction, decision)
         for flow in self._flows:
@@ -129,7 +129,7 @@ class StreamRun:
         planned = self._planned.definition
         assert planned is not None
         base = transaction.base
-        # A wipe forgets the flows that are not declared at the moment too: their rows go with it.
+        # A wipe also removes checkpoints of flows that are no longer declared: their rows go too.
         current = checkpoints_of(base.properties) if base and not decision.wipe else {}
         spark, context = self._spark, self._context
         self._tables = {flow.key: context.stream_tables(spark, flow) for flow in self._flows}
@@ -137,20 +137,20 @@ class StreamRun:
             flow: {str(i.plain): StreamSource.of(state) for i, state in read.items()}
             for flow, read in self._tables.items()
         }
-        anew: set[str] = set()
-        if self._table.identifier not in self._context.begun:
+        restarted: set[str] = set()
+        if self._table.identifier not in self._context.defined:
             reset = self._context.plan.reset_checkpoints
-            anew = {flow.key for flow in self._flows if flow.name.lower() in reset}
-        going_on = [f for f in self._flows if f.key in current and f.key not in anew]
+            restarted = {flow.key for flow in self._flows if flow.name.lower() in reset}
+        going_on = [f for f in self._flows if f.key in current and f.key not in restarted]
         check_not_restored(spark, self._table, going_on, base)
         for flow in self._flows:
             had = current.get(flow.key)
-            told = had.outdated(sources[flow.key]) if had else []
-            if told and flow.key not in anew:
+            problems = had.outdated(sources[flow.key]) if had else []
+            if problems and flow.key not in restarted:
                 has = base.properties if base else {}
-                reason = outdated_reason(self._table, flow, has, told)
+                reason = outdated_reason(self._table, flow, has, problems)
                 raise DatasetError(reason, dataset=self._table.name)
-            if had and base and flow.key not in anew:
+            if had and base and flow.key not in restarted:
                 path = self._path(flow, had)
                 check_not_behind(self._spark, self._table, flow, transaction, path)
                 now = self._tables[flow.key]
@@ -161,10 +161,10 @@ class StreamRun:
                 flow: {**read, **self._planned.folders.get(flow, {})}
                 for flow, read in sources.items()
             },
-            restarted=tuple(anew),
+            restarted=tuple(restarted),
             run=context.run_id,
-            # What an earlier attempt has found is newer than the plan.
-            columns={} if self._table.identifier in context.begun else self._planned.given,
+            # Columns found by an earlier attempt are newer than those of the plan.
+            columns={} if self._table.identifier in context.defined else self._planned.given,
         )
         properties = {
             **planned.properties,
@@ -179,14 +179,14 @@ class StreamRun:
             else:
                 self._alter(transaction, definition)
         commit = self._commit(transaction)
-        self._note_begun(transaction, commit)
+        self._note_defined(transaction, commit)
         return commit
 
     def _alter(self, transaction: Transaction, definition: TableDefinition) -> None:
-        """Stage a definition, and the rows of an upsert anew where a wider type asks for it.
+        """Stage a definition; rewrite the rows of an upsert if a type becomes wider.
 
-        An upsert's table is not read as a stream of appended rows, so nobody gets them twice; of a
-        streaming table the plan has refused it.
+        To a stream that reads the table, rewritten rows would look like appended rows. Upsert
+        targets are not read that way, and for streaming tables the plan rejects such a change.
         """
         base = transaction.base
         transaction.define(definition)
@@ -196,7 +196,7 @@ class StreamRun:
             transaction.replace(read_pinned(self._spark, base))
 
     def _commit(self, transaction: Transaction) -> Commit:
-        """Commit what changes the table and gives it no new rows."""
+        """Commit a change of the table's definition."""
         metadata = self._context.table_metadata(self._table)
         self._context.check_lease(self._table.identifier)
         return transaction.commit(user_metadata=metadata)
@@ -204,13 +204,13 @@ class StreamRun:
     def _path(self, flow: Flow, checkpoint: Checkpoint) -> str:
         return checkpoint.path(self._context.plan.storage, self._table.identifier, flow.key)
 
-    def _note_begun(self, transaction: Transaction, commit: Commit) -> None:
+    def _note_defined(self, transaction: Transaction, commit: Commit) -> None:
         base = transaction.base
         if commit.changed:
             self._tally.committed(commit.version, self._planned)
         state = load_table(self._spark, self._table.identifier) if commit.changed else base
         if state is not None:
-            self._context.begun[self._table.identifier] = state.definition
+            self._context.defined[self._table.identifier] = state.definition
 
     def _stream(self, flow: Flow, table_id: str) -> None:
         last = ""
@@ -220,11 +220,11 @@ class StreamRun:
                 return
             except _SourceChanged as changed:
                 if restart == MAX_RESTARTS:
-                    raise changed.told from changed
-                # The same once more is no change that could be followed.
+                    raise changed.error from changed
+                # The same change twice in a row: a restart does not help.
                 if changed.text == last:
                     why = StreamFailure.OTHER_COLUMNS
-                    raise self._cannot_go_on(why, changed.told, flow) from changed
+                    raise self._cannot_go_on(why, changed.error, flow) from changed
                 last = changed.text
                 self._evolve()
 
@@ -240,7 +240,7 @@ class StreamRun:
             is_known = given_columns(rows.schema) == checkpoint.columns
             if not is_known or self._schema is None or not fits(rows.schema, self._schema):
                 self._evolve()
-            # Of a single flow the plan has said so, or the table would have been left alone.
+            # For a single flow the plan has checked this, and would have skipped the table.
             has_others = len(self._flows) > 1
             versions = self._context.stream_versions(flow)
             if has_others and are_at_their_end(session, rows, path, versions):
@@ -271,49 +271,49 @@ class StreamRun:
             raise self._of_a_batch(batches.failure, flow)
         self._context.check_cancelled()
 
-    def take(self, rows: "DataFrame", flow: Flow, mark: BatchMark) -> None:
-        """Put one micro-batch into the table, unless it is there already."""
+    def take(self, rows: "DataFrame", flow: Flow, batch_id: BatchId) -> None:
+        """Write one micro-batch, unless the table already has it."""
         identifier = self._table.identifier
         reached(Step.BATCH, str(identifier))
-        # A batch that writes nothing moves the checkpoint on, which may be another run's by now.
+        # Even an empty batch advances the checkpoint, which another run may own by now.
         self._context.check_lease(identifier)
         checkpoint = self._checkpoints[flow.key]
         tables = self._tables[flow.key].values()
-        record_source_commits(self._spark, self._path(flow, checkpoint), mark.number, tables)
+        record_source_commits(self._spark, self._path(flow, checkpoint), batch_id.number, tables)
         metadata = {
             **self._context.commit_metadata(flow),
             "flow": flow.name,
-            "batch": mark.number,
+            "batch": batch_id.number,
             "checkpoint": checkpoint.id,
-            COMPLETE_KEY: [self._checkpoints[one.key].id for one in self._flows],
+            COMPLETE_KEY: [self._checkpoints[f.key].id for f in self._flows],
         }
-        done = self._write(rows, flow, mark, metadata)
-        self._tally.add(mark, done)
+        done = self._write(rows, flow, batch_id, metadata)
+        self._tally.add(batch_id, done)
 
     def _explained(self, error: "StreamingQueryException", flow: Flow) -> Exception:
         why = stream_failure(error)
-        told = explained_stream(error, self._table.name)
+        reported = explained_stream(error, self._table.name)
         if why is StreamFailure.SCHEMA_CHANGED:
-            return _SourceChanged(told, stream_text(error))
+            return _SourceChanged(reported, stream_text(error))
         if why is StreamFailure.OTHER:
-            return told
-        return self._cannot_go_on(why, told, flow)
+            return reported
+        return self._cannot_go_on(why, reported, flow)
 
     def _of_a_batch(self, failure: BaseException, flow: Flow) -> BaseException:
-        """What a micro-batch raised; with the ways out, where files of its stream are gone."""
+        """The error of a micro-batch; with the ways out if files of its stream are missing."""
         cause = failure.__cause__
         if not isinstance(failure, DatasetError) or cause is None or not is_not_there(cause):
             return failure
         if set(flow.inputs) - set(flow.streams):
-            return failure  # Perhaps they are those of a batch, which reading anew does not help.
+            return failure  # The files may belong to a batch input: restarting would not help.
         return self._cannot_go_on(StreamFailure.EXPIRED, failure, flow)
 
-    def _cannot_go_on(self, why: StreamFailure, told: Exception, flow: Flow) -> DatasetError:
-        begun = self._context.begun.get(self._table.identifier)
-        return cannot_go_on(self._table, flow, begun.properties if begun else {}, why, told)
+    def _cannot_go_on(self, why: StreamFailure, error: Exception, flow: Flow) -> DatasetError:
+        defined = self._context.defined.get(self._table.identifier)
+        return cannot_go_on(self._table, flow, defined.properties if defined else {}, why, error)
 
     def _evolve(self) -> None:
-        """Give the table the columns that its streams have by now, in one commit."""
+        """Add the current columns of the streams to the table, in one commit."""
         transaction = begin(self._spark, self._table.identifier)
         assert transaction.base is not None
         given = {}
@@ -334,7 +334,7 @@ class StreamRun:
         self._alter(transaction, dataclasses.replace(definition, properties=properties))
         commit = self._commit(transaction)
         self._schema = definition.schema
-        self._note_begun(transaction, commit)
+        self._note_defined(transaction, commit)
 
     def _outcome(self, state: TableState, facts: TableFacts) -> Outcome:
         tally = self._tally
@@ -368,7 +368,7 @@ class StreamRun:
 
 
 class _Batches:
-    """Takes the micro-batches of one stream; keeps the error that Java would turn into text."""
+    """Receives the micro-batches of one stream; keeps the Python error, which Java makes text."""
 
     def __init__(self, run: StreamRun, flow: Flow, application: str) -> None:
         self._run = run
@@ -378,16 +378,16 @@ class _Batches:
 
     def take(self, rows: "DataFrame", number: int) -> None:
         try:
-            self._run.take(rows, self._flow, BatchMark(self._application, number))
+            self._run.take(rows, self._flow, BatchId(self._application, number))
         except BaseException as error:
             self.failure = error
             raise
 
 
 class _SourceChanged(Exception):
-    """The source's columns changed while it was read; starting again follows them."""
+    """The source's columns changed while it was read; a restarted stream has the new ones."""
 
-    def __init__(self, told: DatasetError, text: str) -> None:
-        self.told = told
+    def __init__(self, error: DatasetError, text: str) -> None:
+        self.error = error
         self.text = text
-        super().__init__(str(told))
+        super().__init__(str(error))

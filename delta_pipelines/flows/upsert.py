@@ -2,10 +2,10 @@
 
 There are three ways to write, and each is one commit:
 
-- a new table, or a full refresh: the rows replace everything;
-- the table stays as it is defined: `merge_into`;
+- a new table, or a full refresh: the new rows replace all rows;
+- the table's definition does not change: `merge_into`;
 - the table's definition changes too (a new column, a wider type): Delta's MERGE cannot set
-  properties or comments, so the touched files are written anew by our own transaction.
+  properties or comments, so our own transaction rewrites the affected files.
 """
 
 from dataclasses import replace
@@ -65,9 +65,9 @@ class UpsertRun:
         session: The dataset's own session.
         table: The target.
         flow: Its flow.
-        definition: What the table is to be.
+        definition: The table's new definition.
         context: The update.
-        metadata: The commit's user metadata; the run's own when None.
+        metadata: The commit's user metadata; None for that of the run.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class UpsertRun:
         metadata: "Mapping[str, object] | None" = None,
     ) -> None:
         if table.declaration.upsert is None:
-            raise DatasetError("it has no keys.", dataset=table.name)
+            raise DatasetError("the table has no keys.", dataset=table.name)
         self._session = session
         self._table = table
         self._flow = flow
@@ -96,12 +96,12 @@ class UpsertRun:
 
         Args:
             rows: The query's rows.
-            transaction: Begun on the target.
+            transaction: A transaction on the target.
             decision: Create, wipe or alter.
 
         Raises:
-            DatasetError: NULL or ambiguous keys, with samples, or a partition value that Delta
-                cannot keep; nothing is written.
+            DatasetError: Keys are NULL or ambiguous (with samples), or Delta cannot store a
+                partition value; nothing is written.
             ExpectationError: Rows break an expectation that fails the refresh.
         """
         rows = conform(rows, self._definition.schema, self._table.name)
@@ -136,18 +136,18 @@ class UpsertRun:
         return judged(expectation, self._upsert, F.col(_DELETE))
 
     def _sequenced(self, rows: "DataFrame") -> "DataFrame":
-        """The query's rows with what their order depends on."""
+        """The query's rows with the value of `sequence_by`."""
         by = self._upsert.sequence_by
         return rows if by is None else rows.withColumn(_SEQUENCE, F.expr(by))
 
     def _check_keys(self, source: "DataFrame") -> None:
         problems = key_problems(source, self._keys, self._sequence_column)
         if problems:
-            told = str(problems).replace(_SEQUENCE, str(self._upsert.sequence_by))
-            raise DatasetError(told, dataset=self._table.name)
+            message = str(problems).replace(_SEQUENCE, str(self._upsert.sequence_by))
+            raise DatasetError(message, dataset=self._table.name)
 
     def _with_kept_partitions(self, newest: "DataFrame") -> "DataFrame":
-        """Check partition values: those of keys, and the others of rows that are not deleted."""
+        """Check the partition values of keys, and the other ones of rows that are not deleted."""
         partitions = set(self._definition.partition_columns)
         keys = {name for name in partitions if name.lower() in map(str.lower, self._keys)}
         checked = checked_partitions(newest, keys)
@@ -167,7 +167,7 @@ class UpsertRun:
         assert base is not None
         on = " AND ".join(f"{quoted('t', key)} = {quoted('s', key)}" for key in self._keys)
         updates, deletes = self._conditions()
-        # The source is fixed already; with evolution on, our marks would become columns.
+        # The schema is already evolved; with evolution on, our internal columns would be added.
         self._session.conf.set(AUTO_MERGE, "false")
         given: dict[str, str] | None = None  # all columns
         if self._left_to_delta(newest):
@@ -197,7 +197,7 @@ class UpsertRun:
             return Outcome(
                 status="unchanged",
                 action="none",
-                reason="every row of the query is in the table already",
+                reason="every row of the query is already in the table",
                 facts=facts,
                 version=state.version,
                 rows=rows,
@@ -220,10 +220,10 @@ class UpsertRun:
         )
 
     def _rewrite(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
-        """Write the touched files anew, together with the changed definition.
+        """Rewrite the affected files, together with the changed definition.
 
-        In several commits files cannot be replaced: a reader would see rows twice or not at all.
-        All rows are, in one commit of theirs.
+        If the write takes several commits, single files cannot be replaced, because readers would
+        see rows twice or not at all. Then all rows are replaced, in a single commit.
         """
         base = transaction.base
         assert base is not None
@@ -234,7 +234,7 @@ class UpsertRun:
             changed = operations.where(f"{_OP} <> 'insert'")
             left = self._left_to_delta(newest)
             self._check_left(left, transaction)
-            # Delta fills a column only where none of the rows that are written together has it.
+            # Delta fills a column only if it is missing in all rows that are written together.
             kinds = "'update'" if left else "'update', 'insert'"
             written = self._plain(operations.where(f"{_OP} IN ({kinds})").drop(_OP, _FILE))
             in_one = transaction.atomic or not counts
@@ -247,8 +247,8 @@ class UpsertRun:
                     kept = self._kept(newest, transaction.rows_of_files(files))
                     transaction.replace_files(files, kept.unionByName(written))
                 else:
-                    # No path, but still a conflict with any concurrent change: two runs must not
-                    # both insert a key.
+                    # Replaces no file, but conflicts with every concurrent change: two runs must
+                    # not both insert a key.
                     transaction.replace_files([], written)
             if left and "insert" in counts:
                 new = operations.where(f"{_OP} = 'insert'").drop(_OP, _FILE, *left)
@@ -263,7 +263,7 @@ class UpsertRun:
         return self._completed(commit, {**commit.metrics, **done.metrics}, None)
 
     def _operations(self, newest: "DataFrame", target: "DataFrame") -> "DataFrame":
-        """The rows that change something, each with `insert`, `update` or `delete` and its file."""
+        """The rows that change the table, each with `insert`, `update` or `delete` and its file."""
         located = self._evolved(target, F.col("_metadata.file_path").alias(_FILE))
         missing, gone = F.col(_FILE).isNull(), F.col(quoted("s", _DELETE))
         changes = self._changes(target, newest)
@@ -278,35 +278,35 @@ class UpsertRun:
         return marked.where(F.col(_OP).isNotNull()).select("s.*", *kept, _OP, _FILE)
 
     def _left_to_delta(self, newest: "DataFrame") -> list[str]:
-        """The table's columns that the query does not give: identities, and ones with defaults."""
+        """The table's columns that the query lacks: identity columns and columns with defaults."""
         given = {name.lower() for name in newest.columns}
         return [name for name in self._definition.schema.names if name.lower() not in given]
 
     def _check_left(self, left: list[str], transaction: Transaction) -> None:
         if left and not transaction.atomic:
             raise DatasetError(
-                f"the query does not give {', '.join(left)}, which Delta fills, and the table's "
-                f"definition changes too: both take one commit, which is not possible here. "
+                f"the query does not have {', '.join(left)}, which Delta fills, and the table's "
+                f"definition changes too. Both must be in one commit, which is not possible here. "
                 f"{transaction.reason}",
                 dataset=self._table.name,
             )
 
     def _kept(self, newest: "DataFrame", rows: "DataFrame") -> "DataFrame":
-        """Those rows of the table that nothing changes.
+        """The rows of the table that stay unchanged.
 
-        Row by row and not by key: somebody else may have put a key in twice, and one of the two
-        be newer than the query's row.
+        Compared by row and not by key: another writer may have inserted a key twice, and one of the
+        two rows may be newer than the query's row.
         """
         joined = self._evolved(rows).alias("t").join(newest.alias("s"), self._same_keys(), "left")
         changed = F.col(quoted("s", _DELETE)).isNotNull() & self._changes(rows, newest)
         return joined.where(~changed).select("t.*")
 
-    def _evolved(self, rows: "DataFrame", *places: "Column") -> "DataFrame":
-        """Rows of the table with the columns of its new definition, and where they are.
+    def _evolved(self, rows: "DataFrame", *file_columns: "Column") -> "DataFrame":
+        """The table's rows with the columns of its new definition, and with `file_columns`.
 
-        A new column is NULL in the rows that are there: sequence_by may name it already.
+        A new column is NULL in the existing rows; sequence_by may already use it.
         """
-        located = rows.select("*", *places)
+        located = rows.select("*", *file_columns)
         fields = located.schema.fields[len(rows.columns) :]
         return located.to(StructType([*nullable(self._definition.schema).fields, *fields]))
 
@@ -315,12 +315,12 @@ class UpsertRun:
 
     def _changes(self, target: "DataFrame", newest: "DataFrame") -> "Column":
         """True where the query's row updates or deletes the table's row of its key, never NULL."""
-        updates, deletes = (F.expr(each or "true") for each in self._conditions())
+        updates, deletes = (F.expr(sql or "true") for sql in self._conditions())
         gone, unchanged = F.col(quoted("s", _DELETE)), self._unchanged(target, newest)
         return F.coalesce(deletes | (~gone & updates & ~unchanged), F.lit(False))
 
     def _unchanged(self, target: "DataFrame", newest: "DataFrame") -> "Column":
-        """True where the table's row is the query's row already."""
+        """True where the table's row equals the query's row."""
         if needs_rewrite(target.schema, self._definition.schema):
             return F.lit(False)
         comparison = compare_rows(
@@ -335,7 +335,7 @@ class UpsertRun:
         return F.lit(False) if unchanged is None else unchanged
 
     def _conditions(self) -> tuple[str | None, str]:
-        """When a source row may update its target row, None for always, and when delete it."""
+        """SQL conditions for a source row to update (None: always) and to delete its target row."""
         gone = quoted("s", _DELETE)
         if self._upsert.sequence_by is None:
             return None, gone
@@ -347,7 +347,7 @@ class UpsertRun:
         updates, deletes = not_older(ours, theirs), f"{gone} AND {newer(ours, theirs)}"
         if self._upsert.deletes_when is None:
             return updates, deletes
-        # A deletion that comes too late is no update either.
+        # A deletion that comes too late must not update the row either.
         return f"NOT {gone} AND {updates}", deletes
 
     def _check_lease(self) -> None:

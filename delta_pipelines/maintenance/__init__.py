@@ -1,4 +1,4 @@
-"""Keeping tables healthy: compaction, purging of deleted rows, removal of old files."""
+"""Table maintenance: compact files, purge deleted rows, remove old files."""
 
 from delta_pipelines.model.maintenance_result import MaintenanceResult, TableMaintenance
 

@@ -1,4 +1,4 @@
-"""Whether VACUUM may trust the retention time that a table has. Pure."""
+"""Check the retention time of a table before VACUUM. Pure."""
 
 from collections.abc import Mapping
 
@@ -8,37 +8,39 @@ RETENTION = "delta.deletedFileRetentionDuration"
 
 
 def retention_note(declared: Mapping[str, str], current: Mapping[str, str]) -> str | None:
-    """Say why VACUUM has to wait for a refresh: it goes by the table, not by the declaration.
+    """Explain why VACUUM must wait for a refresh, which changes the table's retention time.
+
+    VACUUM uses the property of the table, not the one of the declaration.
 
     Args:
         declared: The table's declared properties.
-        current: The properties that it has.
+        current: The table's current properties.
 
     Returns:
-        None when a refresh would leave the retention time as it is.
+        None when a refresh would not change the retention time.
 
     Example:
         >>> days = {"delta.deletedFileRetentionDuration": "interval 30 days"}
         >>> retention_note(days, days) is None
         True
-        >>> retention_note(days, {})[:21]
-        'VACUUM was left out: '
+        >>> retention_note(days, {})[:18]
+        'VACUUM was skipped'
     """
     wanted, present = _value(declared), _value(current)
     if wanted == present:
         return None
     if wanted is None and RETENTION.lower() not in map(str.lower, owned_keys(current)):
-        return None  # somebody else set it, and a refresh keeps it
+        return None  # set by a user on the table, and a refresh keeps it
     return (
-        f"VACUUM was left out: {RETENTION} is {_told(wanted)} by the declaration and "
-        f"{_told(present)} on the table, so refresh it first"
+        f"VACUUM was skipped: {RETENTION} is {_shown(wanted)} in the declaration and "
+        f"{_shown(present)} on the table, so refresh the table first"
     )
 
 
 def _value(properties: Mapping[str, str]) -> str | None:
-    # Delta knows its properties in every spelling and stores them in its own.
+    # Property names are case-insensitive in Delta.
     return next((v for k, v in properties.items() if k.lower() == RETENTION.lower()), None)
 
 
-def _told(value: str | None) -> str:
+def _shown(value: str | None) -> str:
     return "Delta's default" if value is None else repr(value)

@@ -1,4 +1,4 @@
-"""Maintenance of a pipeline's tables, one after the other, each under its lease."""
+"""Maintain the tables of a pipeline, one after the other, each under its lease."""
 
 import time
 import uuid
@@ -27,19 +27,20 @@ if TYPE_CHECKING:
 
 
 PARTS = ("optimize", "purge", "vacuum")
-"""Fields of `MaintenanceSettings`, methods of `TableUpkeep`, in their order: with a retention of
-nothing VACUUM deletes at once what the others replaced."""
+"""Fields of `MaintenanceSettings` and methods of `TableUpkeep`, in the order of execution.
+
+VACUUM is last: with a retention of zero it also deletes the files that the other parts replaced."""
 
 
-class TableTurn:
-    """What is left to do for a table and what was done, over all attempts.
+class TableRun:
+    """Maintains one table; keeps what is done and what is left over all attempts.
 
     Args:
         spark: A session with Delta's extension and catalog.
-        pipeline: The pipeline's name, which has to own the table.
+        pipeline: Name of the pipeline, which must own the table.
         table: The table as declared.
-        run_id: Stands in the commits.
-        lease_timeout: Seconds to wait at most for another run that works on the table.
+        run_id: Recorded in the commits.
+        lease_timeout: Maximum seconds to wait for another run that works on the table.
     """
 
     def __init__(
@@ -61,14 +62,14 @@ class TableTurn:
         self._before: TableState | None = None
         self._note: str | None = None
 
-    def take(self) -> TableMaintenance:
-        """Work on the table; after a transient failure go on with what failed."""
+    def run(self) -> TableMaintenance:
+        """Maintain the table; after a transient failure, continue with the failed part."""
         started = time.monotonic()
         name, identifier = self._table.name, self._table.identifier
         error, after = None, None
         try:
             after = retrying()(self._attempt)
-        except Exception as cause:  # noqa: BLE001 - whatever happened is this table's result
+        except Exception as cause:  # noqa: BLE001 - the error is this table's result
             error = as_pipeline_error(cause, name, None)
         done = TableMaintenance(
             name,
@@ -94,7 +95,7 @@ class TableTurn:
         identifier = self._table.identifier
         with lease_on(self._spark, identifier, run_id=self._run_id, timeout=self._timeout) as lease:
             state = load_table(self._spark, identifier)
-            # One that a crash kept out of the catalog has no name yet that a command could use.
+            # After a crash a table may be missing in the catalog; commands cannot name it then.
             if state is None or not state.registered:
                 return None
             self._check_owner(state)
@@ -111,7 +112,7 @@ class TableTurn:
         )
         declared = self._table.declaration.table_properties
         if self._left is None:
-            # What somebody set on the table itself counts, unless the declaration says otherwise.
+            # Properties that users set on the table count, unless the declaration has others.
             settings = MaintenanceSettings.of(
                 {**undeclared_properties(state.properties), **declared}
             )
@@ -130,9 +131,11 @@ class TableTurn:
     def _check_owner(self, state: "TableState") -> None:
         owned_by = owner(state.properties)
         if owned_by != self._pipeline:
-            whose = f"belongs to pipeline {owned_by!r}" if owned_by else "was not made by us"
+            why = (
+                f"belongs to pipeline {owned_by!r}" if owned_by else "was not created by a pipeline"
+            )
             raise DatasetError(
-                f"table {self._table.identifier} {whose}, so it is not maintained here.",
+                f"table {self._table.identifier} {why}, so it was not maintained.",
                 dataset=self._table.name,
             )
 
@@ -146,13 +149,13 @@ class Maintenance:
 
     Args:
         spark: A session with Delta's extension and catalog.
-        pipeline: The pipeline's name, which has to own a table that is touched.
+        pipeline: Name of the pipeline, which must own the tables.
         tables: From `tables_to_maintain`.
-        run_id: Stands in the commits; made up when None.
-        lease_timeout: Seconds to wait at most for another run that works on a table.
+        run_id: Recorded in the commits; generated when None.
+        lease_timeout: Maximum seconds to wait for another run that works on a table.
 
     Raises:
-        SessionError: A Spark Connect session, from where no lease can be held.
+        SessionError: The session is a Spark Connect session, which cannot hold leases.
     """
 
     def __init__(
@@ -176,20 +179,20 @@ class Maintenance:
         self._timeout = lease_timeout
 
     def results(self) -> Iterator[TableMaintenance]:
-        """Give each table's result as its turn ends; a failure does not keep the others waiting."""
+        """Yield the result of each table when it is done; go on after a failure."""
         for table in self._tables:
             yield self._result(table)
 
     def run(self) -> MaintenanceResult:
-        """Maintain all of them."""
-        return MaintenanceResult(self.run_id, {told.name: told for told in self.results()})
+        """Maintain all tables."""
+        return MaintenanceResult(self.run_id, {table.name: table for table in self.results()})
 
     def _result(self, table: Table) -> TableMaintenance:
-        turn = TableTurn(
+        table_run = TableRun(
             self._spark,
             self._pipeline,
             table,
             run_id=self.run_id,
             lease_timeout=self._timeout,
         )
-        return turn.take()
+        return table_run.run()

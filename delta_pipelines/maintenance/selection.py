@@ -1,4 +1,4 @@
-"""Which tables a maintenance run works on. Pure: a wrong name is told before Spark starts."""
+"""Select the tables of a maintenance run. Pure: a wrong name is reported before Spark starts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from delta_pipelines.planning.selection import Selectable, names_of
 
 @dataclass(frozen=True)
 class MaintenanceSettings:
-    """What is done to a table.
+    """The maintenance steps of a table.
 
     Args:
-        optimize: Small files are put together, and files rewritten of which more than a twentieth
-            is deleted (`spark.databricks.delta.optimize.maxDeletedRowsRatio`).
-        purge: All rows that deletion vectors mark are taken out of the files.
-        vacuum: Files that no version within the retention time needs are deleted.
+        optimize: Compact small files, and rewrite files with more than 5 % deleted rows
+            (`spark.databricks.delta.optimize.maxDeletedRowsRatio`).
+        purge: Rewrite all files that have deletion vectors.
+        vacuum: Delete files that no version within the retention time needs.
     """
 
     optimize: bool = True
@@ -29,7 +29,7 @@ class MaintenanceSettings:
         """Read a table's declared properties.
 
         Args:
-            properties: As declared, checked before.
+            properties: The declared properties, already checked.
 
         Example:
             >>> MaintenanceSettings.of({"pipelines.maintenance.vacuum": "false"}).vacuum
@@ -46,16 +46,16 @@ class MaintenanceSettings:
 def tables_to_maintain(
     graph: Graph, datasets: Sequence[Selectable] | None = None
 ) -> tuple[Table, ...]:
-    """Find the tables that are asked for; each comes once.
+    """Find the requested tables, each once.
 
     Args:
         graph: The pipeline's graph.
         datasets: Declared or qualified names of tables, or tables of the graph; None for all.
 
     Raises:
-        DeclarationError: Something else than a list of names.
-        UnknownDatasetError: A name matches no dataset; the nearest one is suggested.
-        DatasetError: A name is that of a view or a source, which have no files.
+        DeclarationError: `datasets` is not a list of names.
+        UnknownDatasetError: A name matches no dataset; suggests the nearest name.
+        DatasetError: A name is the name of a view or a source, which have no files.
     """
     if datasets is None:
         return tuple(graph.tables)
@@ -67,5 +67,7 @@ def tables_to_maintain(
 def _table(graph: Graph, name: str) -> Table:
     found = graph.find(name)
     if not isinstance(found, Table):
-        raise DatasetError("it has no files to maintain: it is no table.", dataset=found.name)
+        raise DatasetError(
+            "only tables can be maintained, and this is not a table.", dataset=found.name
+        )
     return found

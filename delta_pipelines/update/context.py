@@ -1,4 +1,4 @@
-"""One update of a pipeline: its plan, its run id, and the table versions that its queries read."""
+"""The state of one run: its plan, its run id, and the table versions that its queries read."""
 
 import threading
 import uuid
@@ -34,13 +34,13 @@ from delta_pipelines.update.run_versions import RunVersions
 
 
 class UpdateContext:
-    """What the DatasetManager needs to know besides the graph.
+    """State of one run that the DatasetManager needs in addition to the graph.
 
     Args:
-        plan: The plan that is carried out.
-        run_id: Stands in the user metadata of every commit; made up when None.
-        force: Refresh even what a refresh would leave as it is.
-        just_planned: True when the plan was made for this run, as its first act.
+        plan: The plan to run.
+        run_id: Recorded in the user metadata of every commit; generated when None.
+        force: Refresh also the datasets that have not changed.
+        just_planned: True when this run itself has just made the plan.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class UpdateContext:
         self.run_id = run_id or uuid.uuid4().hex
         self.versions = RunVersions(plan.pins)
         self.cancelled = threading.Event()
-        self.begun: dict[Identifier, TableDefinition] = {}
-        """Streaming refreshes of this run whose table is defined: a retry goes on from there."""
+        self.defined: dict[Identifier, TableDefinition] = {}
+        """Tables that a streaming refresh of this run has created or altered, for a retry."""
         self._tallies: dict[Identifier, StreamTally] = {}
-        self._anew: dict[Identifier, DatasetPlan] = {}
+        self._replanned: dict[Identifier, DatasetPlan] = {}
         self._leases: dict[Identifier, Lease] = {}
 
     def leased(self, spark: "SparkSession", planned: DatasetPlan, lease: Lease | None) -> bool:
-        """Note that a dataset's lease is held, and say whether another run overtook this one.
+        """Record the lease of a dataset, and check whether another run was faster than this one.
 
-        From here on only this run works on the table, so whatever is different now happened before
-        its turn came.
+        From now on only this run works on the table. Every difference from the plan happened before
+        this run got the lease.
 
         Args:
             spark: The session that planned.
@@ -78,48 +78,50 @@ class UpdateContext:
             lease: Its lease; None over Spark Connect.
 
         Returns:
-            True when another run had, or changed, the dataset since this run was planned.
+            True when another run held the lease or changed the dataset after this run was planned.
         """
         if lease is None:
             return False
         self._leases[planned.identifier] = lease
         return lease.waited or self._is_outdated(spark, planned)
 
-    def plan_anew(
+    def plan_again(
         self, spark: "SparkSession", identifier: Identifier, *, is_full_refresh: bool | None = None
     ) -> DatasetPlan:
-        """Plan a dataset again: over the table as it is now, and the inputs as this run reads them.
+        """Plan a dataset again, for its current table and the input versions of this run.
 
         Args:
             spark: The session that planned.
             identifier: The dataset.
-            is_full_refresh: Whether a full refresh is asked for; as in the run's plan by default.
+            is_full_refresh: Whether to plan a full refresh; as in the run's plan by default.
 
         Returns:
-            The plan to carry out.
+            The new plan.
 
         Raises:
-            PipelineError: The dataset cannot be planned any more.
+            PipelineError: The dataset can no longer be planned.
         """
         graph = self.plan.graph
         flows = [f for f in graph.flows if f.target == identifier]
-        # A stream reads its source's latest version, whichever the plan has seen.
+        # A stream reads the latest version of its source, whatever version the plan has read.
         streams = {i for flow in flows for i in stream_inputs(graph, flow)}
         behind = tables_behind(graph, identifier) - streams - {identifier}
         read = {i: state for i in behind if (state := self.versions.version(i)) is not None}
-        anew = plan_again(self.plan, spark, identifier, read=read, is_full_refresh=is_full_refresh)
-        self._anew[identifier] = anew
-        self._refreshed.pop(identifier, None)  # was said of the plan before
+        planned = plan_again(
+            self.plan, spark, identifier, read=read, is_full_refresh=is_full_refresh
+        )
+        self._replanned[identifier] = planned
+        self._refreshed.pop(identifier, None)  # it described the old plan
         return self.planned(identifier)
 
     def _is_outdated(self, spark: "SparkSession", planned: DatasetPlan) -> bool:
-        """True when a table is no longer as its plan found it.
+        """True when a table has changed since it was planned.
 
-        Streams go on from where the table's checkpoint is, whoever moved it; what is computed anew
-        would put back the rows of the versions that this run's plan has seen.
+        New commits do not matter to streams, which go on from the table's checkpoint. A query that
+        is computed again would overwrite newer rows with those of the planned input versions.
         """
         identifier = planned.identifier
-        if planned.definition is None or identifier in self.begun:
+        if planned.definition is None or identifier in self.defined:
             return False
         before = planned.base
         now = load_table(spark, identifier, is_new=before is None)
@@ -141,19 +143,19 @@ class UpdateContext:
         return self._refreshed.get(identifier, planned)
 
     def wipes(self, spark: "SparkSession", table: Table, is_full_refresh: bool) -> bool:
-        """Say whether a refresh wipes a table, and plan anew what the run planned otherwise.
+        """Decide whether a refresh wipes a table; plan it again if the plan decided otherwise.
 
-        The one gate of everything that refreshes fully, whoever asks for it: a table whose
-        `pipelines.reset.allowed` is false, in its declaration or on itself, keeps its rows; and
-        what a table is to be afterwards (columns, epoch) is planned for the refresh that it gets.
+        Every full refresh passes here. A table with `pipelines.reset.allowed=false`, in its
+        declaration or as a property of the table, keeps its rows. The plan (columns, epoch) always
+        fits the kind of refresh that is done.
 
         Args:
             spark: The session that planned.
             table: The table.
-            is_full_refresh: True when a full refresh is asked for.
+            is_full_refresh: True when a full refresh was requested.
 
         Raises:
-            PipelineError: The table cannot be planned so.
+            PipelineError: The table cannot be planned for this kind of refresh.
         """
         identifier = table.identifier
         if is_full_refresh and not self._may_wipe(table):
@@ -162,67 +164,67 @@ class UpdateContext:
         is_planned = is_full_refresh == (identifier in self.plan.full)
         if is_planned or self._latest(identifier).action == "create":
             return is_full_refresh
-        anew = self.plan_anew(spark, identifier, is_full_refresh=is_full_refresh)
-        return anew.action == "full_refresh"
+        planned = self.plan_again(spark, identifier, is_full_refresh=is_full_refresh)
+        return planned.action == "full_refresh"
 
     def begin_again(self, spark: "SparkSession", table: Table, *, is_full_refresh: bool) -> None:
-        """Plan a table anew that this update has written already; does nothing to another one.
+        """Plan a table again if this update has already written it; otherwise do nothing.
 
         Args:
             spark: The session that planned.
             table: The table.
-            is_full_refresh: True when a full refresh is asked for.
+            is_full_refresh: True when a full refresh was requested.
 
         Raises:
-            PipelineError: The table cannot be planned so.
+            PipelineError: The table cannot be planned again.
         """
         if self.versions.is_pinned(table.identifier):
             return
-        self.begun.pop(table.identifier, None)
+        self.defined.pop(table.identifier, None)
         full = is_full_refresh and self._may_wipe(table)
-        self.plan_anew(spark, table.identifier, is_full_refresh=full)
+        self.plan_again(spark, table.identifier, is_full_refresh=full)
 
     def _may_wipe(self, table: Table) -> bool:
         return table.reset_allowed and table.identifier not in self.plan.blocked
 
     def refreshes(self, identifier: Identifier, why: str) -> None:
-        """Note why a dataset is refreshed, as it turned out; `planned` then says so."""
+        """Record why a dataset is refreshed after all; `planned` then has this reason."""
         self._refreshed[identifier] = self._latest(identifier).refreshed(why)
 
     def _latest(self, identifier: Identifier) -> DatasetPlan:
         name = str(identifier)
         if name not in self.plan.datasets:
-            raise DatasetError("it is not part of this run's plan.", dataset=name)
-        return self._anew.get(identifier, self.plan.datasets[name])
+            raise DatasetError("the dataset is not part of this run's plan.", dataset=name)
+        return self._replanned.get(identifier, self.plan.datasets[name])
 
     def reads_as_planned(self, identifier: Identifier) -> bool:
-        """True when the run has written nothing that a dataset reads."""
+        """True when the run has not written any input of a dataset."""
         behind = tables_behind(self.plan.graph, identifier)
         return all(i in self.plan.pins and self.versions.is_pinned(i) for i in behind)
 
     def session(self, spark: "SparkSession", flow: Flow) -> "SparkSession":
-        """A session of the flow's own, with the settings that its declaration asks for."""
+        """A separate session for the flow, with the settings of its declaration."""
         return flow_session(spark, flow)
 
     def check_cancelled(self) -> None:
-        """Stop here when the run was interrupted.
+        """Stop if the run was interrupted.
 
         Raises:
-            DatasetError: It was.
+            DatasetError: The run was interrupted.
         """
         if self.cancelled.is_set():
             raise DatasetError("the run was interrupted.")
 
     def rows(self, session: "SparkSession", flow: Flow, *, as_planned: bool = True) -> "DataFrame":
-        """Analyse a flow's query over the run's versions; nothing is computed yet.
+        """Analyse a flow's query over the table versions of this run; computes no rows.
 
         Args:
             session: From `session()`.
             flow: The flow.
-            as_planned: Hold its columns against the plan's.
+            as_planned: Check that the columns are those of the plan.
 
         Raises:
-            SchemaChangeError: The query gives other columns than it did in the plan.
+            SchemaChangeError: The query returns other columns than in the plan.
         """
         reached(Step.ANALYSE, str(flow.target))
         if not unavailable(session, flow.target):
@@ -235,8 +237,8 @@ class UpdateContext:
             if changes:
                 listed = "; ".join(str(change) for change in changes)
                 raise SchemaChangeError(
-                    f"the query gives other columns than it did in the plan ({listed}). Name the "
-                    f"columns in the query (a pivot needs its values listed), and run again.",
+                    f"the query returns other columns than in the plan ({listed}). Name the "
+                    f"columns in the query (list the values of a pivot), and run again.",
                     dataset=flow.name,
                 )
         if not frame.isStreaming:
@@ -244,9 +246,9 @@ class UpdateContext:
         return frame
 
     def stream_tables(self, spark: "SparkSession", flow: Flow) -> dict[Identifier, TableState]:
-        """The tables that a flow's streams read by now, through temporary views.
+        """The current tables that a flow's streams read, also through temporary views.
 
-        A stream reads its source's latest version, whichever the plan has seen.
+        A stream reads the latest version of its source, whatever version the plan has read.
 
         Args:
             spark: The session.
@@ -257,17 +259,17 @@ class UpdateContext:
         return {identifier: state for identifier, state in found.items() if state is not None}
 
     def stream_versions(self, flow: Flow) -> dict[str, int]:
-        """The versions of the tables that a flow reads as streams; by Delta's table id."""
+        """The versions of the tables that a flow reads as streams, by Delta's table id."""
         inputs = stream_inputs(self.plan.graph, flow)
         states = [self.versions.version(identifier) for identifier in inputs]
         return {state.table_id: state.version for state in states if state is not None}
 
     def tally(self, identifier: Identifier) -> StreamTally:
-        """What this run's streams have done to a table so far, over all attempts."""
+        """The commits and micro-batches of this run's streams to a table, over all attempts."""
         return self._tallies.setdefault(identifier, StreamTally())
 
     def dependencies(self, flow: Flow) -> Dependencies | None:
-        """What a flow's rows depend on, once `rows` analysed them; None when that is unknown."""
+        """The dependencies of a flow's rows, after `rows` analysed them; None when unknown."""
         if flow.target in self._analysed:
             session, frame, binder = self._analysed.pop(flow.target)
             self._dependencies[flow.target] = trace(
@@ -281,7 +283,7 @@ class UpdateContext:
         return self._dependencies.get(flow.target)
 
     def inputs(self, flow: Flow) -> dict[str, int | None]:
-        """What a flow reads in this run: qualified name or path -> Delta version."""
+        """The inputs of a flow in this run: qualified name or path -> Delta version."""
         read: dict[str, int | None] = {}
         for identifier in self.plan.graph.flow_inputs(flow):
             state = self.versions.version(identifier)
@@ -292,7 +294,7 @@ class UpdateContext:
         return read
 
     def commit_metadata(self, flow: Flow) -> dict[str, object]:
-        """What every commit of this run says about where it comes from."""
+        """The user metadata of a commit: the run, its inputs and its dependencies."""
         inputs = {name: {"version": version} for name, version in self.inputs(flow).items()}
         dependencies = self.dependencies(flow)
         return {
@@ -307,18 +309,18 @@ class UpdateContext:
         }
 
     def check_lease(self, identifier: Identifier) -> None:
-        """Stop before a dataset is written that another run took over; right before each commit.
+        """Check, right before a commit, that this run still holds the dataset's lease.
 
         Args:
             identifier: The dataset.
 
         Raises:
-            DatasetError: Another run has taken the dataset's lease; transient.
+            DatasetError: Another run has taken the lease; transient.
         """
         lease = self._leases.get(identifier)
         if lease is not None:
             lease.check()
 
     def table_metadata(self, table: Table) -> dict[str, object]:
-        """What a commit says that changes a table and writes no rows of a flow."""
+        """The user metadata of a commit that changes a table's definition only."""
         return self.commit_metadata(self.plan.graph.flow(table.identifier))

@@ -1,4 +1,4 @@
-"""Count the rows that break expectations, in the pass that computes them for something else."""
+"""Count the rows that break expectations, in the same pass that computes and writes them."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -17,14 +17,14 @@ _ROWS = "__dp_rows_"
 class Watch:
     """A query's rows with their expectations.
 
-    Every condition becomes a column first, so that it may be anything that Spark can compute per
-    row (a Python UDF cannot be counted otherwise); the columns are counted and go again.
+    Every condition first becomes a column, because a Python UDF cannot be counted otherwise. The
+    columns are counted and then dropped.
 
     Args:
         rows: The query.
-        expectations: What its rows are to be like.
-        judges: The condition, never NULL, for the rows that an expectation applies to; it may only
-            read columns of `rows`. None: every expectation applies to all rows.
+        expectations: The expectations to check.
+        judges: Returns a condition, never NULL, that selects the rows an expectation applies to. It
+            may only read columns of `rows`. None: every expectation applies to all rows.
 
     Example:
         >>> watch = Watch(rows, declaration.expectations)
@@ -51,7 +51,7 @@ class Watch:
         for number, expectation in enumerate(expectations):
             name, condition, judged = f"{_PREFIX}{number}", F.expr(expectation.condition), F.lit(1)
             if judges is not None:
-                # As a CASE: a condition may fail on a row that it does not apply to.
+                # A CASE, because a condition may raise an error on a row it does not apply to.
                 judged = F.when(judges(expectation), 1)
                 condition = F.when(judged.isNull(), F.lit(True)).otherwise(condition)
             kept[name] = F.coalesce(condition, F.lit(False))
@@ -65,7 +65,7 @@ class Watch:
         self.rows = watched.drop(*kept)
 
     def results(self, dataset: str) -> tuple[ExpectationResult, ...]:
-        """The counts, once `rows` were computed; where they were not, the query runs for this.
+        """Return the counts after `rows` were computed; if they were not, run the query.
 
         Args:
             dataset: For the message.
@@ -84,6 +84,6 @@ class Watch:
         if failed:
             listed = "; ".join(map(str, failed))
             raise ExpectationError(
-                f"{listed}. Nothing of it was written.", dataset=dataset, results=found
+                f"{listed}. Nothing was written.", dataset=dataset, results=found
             )
         return found

@@ -1,8 +1,8 @@
-"""A lease on a table: one run at a time works on it, whichever process or machine it runs in.
+"""A lease on a table: only one run at a time works on it, across processes and machines.
 
-Files with rising numbers are the compare-and-swap: the highest one says who holds the lease, and
-only one process can create the next. The highest one always stays, so that numbers never begin
-again; the lower ones are removed by whoever holds the lease.
+Files with increasing numbers work as a compare-and-swap: the file with the highest number names the
+holder, and only one process can create the next file. The highest file is never removed, so that
+numbers are not used twice; the holder removes the lower ones.
 """
 
 import logging
@@ -41,7 +41,7 @@ HEARTBEAT_SECONDS = 10.0
 LOG_SECONDS = 10.0
 FIRST_LOG_SECONDS = 1.0
 POLL_SECONDS = (0.02, 0.5)
-"""Shortest and longest time between two looks at the holder."""
+"""Shortest and longest time in seconds between two checks of the holder."""
 
 
 class LeaseTimeoutError(DatasetError):
@@ -55,14 +55,14 @@ class LeaseTimeoutError(DatasetError):
 
 
 class Lease:
-    """A lease that is held, and renewed until it is released.
+    """A lease that this run holds, and renews until it is released.
 
     Args:
-        files: The table's files.
-        number: The file that says so.
-        record: What it says.
+        files: The table's lease files.
+        number: Number of this run's file.
+        record: Content of that file.
         dataset: Qualified name, for messages.
-        waited: True when another run had it first, so that what was planned may be out of date.
+        waited: True when another run held it before, so that the plan may be out of date.
     """
 
     def __init__(
@@ -79,21 +79,21 @@ class Lease:
         thread.start()
 
     def check(self) -> None:
-        """Make sure, right before a commit, that nobody has taken the lease.
+        """Check, right before a commit, that this run still holds the lease.
 
         Raises:
-            DatasetError: It was taken, because this process stood still for too long; transient.
+            DatasetError: Another run took it, because this process did not renew it; transient.
         """
         if max(self._files.numbers(), default=0) != self.number:
             raise DatasetError(
-                f"this run stood still for more than {EXPIRY_SECONDS:g} seconds, and another run "
-                "took the table over. Nothing more was written; run it again.",
+                f"this run did not renew its lease for more than {EXPIRY_SECONDS:g} seconds, and "
+                "another run took the table over. This run wrote nothing more; run it again.",
                 dataset=self._dataset,
                 transient=True,
             )
 
     def release(self) -> None:
-        """Let the next one in; a file system that fails lets it in after a minute."""
+        """Give the lease back; if that fails, the next run gets it when it expires."""
         with self._lock:
             self._ended.set()
             try:
@@ -101,8 +101,8 @@ class Lease:
                     self._files.rewrite(self.number, replace(self._record, released=True).text())
             except Exception:
                 log.warning(
-                    "%s: the lease in %s could not be released; the next run waits for up to "
-                    "%g seconds.",
+                    "%s: could not release the lease in %s; the next run waits for up to %g "
+                    "seconds.",
                     self._dataset,
                     self._files.location,
                     EXPIRY_SECONDS,
@@ -121,7 +121,7 @@ class Lease:
                 except DatasetError:
                     return
                 except Exception:
-                    log.debug("%s: its lease was not renewed.", self._dataset, exc_info=True)
+                    log.debug("%s: could not renew its lease.", self._dataset, exc_info=True)
 
 
 @dataclass(eq=False)
@@ -129,9 +129,9 @@ class _Entry:
     """One run's lease on one table, which several threads of the run may enter.
 
     Args:
-        users: Threads that have it, or are on their way to it.
-        lease: None while none of them got it.
-        lock: Held while one of them asks the files. Other tables and runs do not wait for that.
+        users: Number of threads that hold it or wait for it.
+        lease: None until one of them gets it.
+        lock: Locked while one of them reads the files; other tables and runs do not wait for it.
     """
 
     users: int = 0
@@ -140,9 +140,9 @@ class _Entry:
 
 
 _Key = tuple[str, str]
-_held: dict[_Key, _Entry] = {}
+_entries: dict[_Key, _Entry] = {}
 _guard = threading.Lock()
-"""Held while `_held` and its counts change, and never while files are read or written."""
+"""Locked while `_entries` and its counts change, and never while files are read or written."""
 
 
 @contextmanager
@@ -154,22 +154,22 @@ def lease_on(
     timeout: float = LEASE_TIMEOUT,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Lease | None]:
-    """Hold the lease on a table or view while the block runs, waiting for it if need be.
+    """Hold the lease on a table or view while the block runs; wait for it if necessary.
 
-    A run that holds it already, in this process, enters again.
+    Reentrant for threads of the same run in this process.
 
     Args:
         spark: The session.
         identifier: The table or view.
         run_id: The run.
-        timeout: Seconds to wait for another run at most; 0 tries once.
-        cancelled: Asked while waiting; True ends the wait.
+        timeout: Maximum seconds to wait for another run; 0 tries once.
+        cancelled: Called while waiting; True ends the wait.
 
     Yields:
-        The lease; None over Spark Connect, which reaches no files.
+        The lease; None over Spark Connect, which has no access to the files.
 
     Raises:
-        LeaseTimeoutError: The time is over; names the run that holds it.
+        LeaseTimeoutError: The time is over; names the run that holds the lease.
 
     Example:
         >>> with lease_on(spark, Identifier(None, "aviation", "airports"), run_id="r1") as lease:
@@ -181,7 +181,7 @@ def lease_on(
         return
     key = (files.location, run_id)
     with _guard:
-        entry = _held.setdefault(key, _Entry())
+        entry = _entries.setdefault(key, _Entry())
         entry.users += 1
     try:
         yield _enter(entry, files, str(identifier), run_id, timeout, cancelled)
@@ -235,7 +235,7 @@ def _take(
         return None
     numbers = files.numbers()
     if max(numbers, default=0) != number:
-        # The number was used and removed while this process looked the other way.
+        # Another run used and removed this number since this process listed the files.
         files.remove(number)
         return None
     lease = Lease(files, number, record, dataset, waited=waited)
@@ -250,7 +250,7 @@ def _leave(entry: _Entry, key: _Key) -> None:
         entry.users -= 1
         if entry.users:
             return
-        del _held[key]
+        del _entries[key]
     if entry.lease is not None:
         entry.lease.release()
 
@@ -258,21 +258,21 @@ def _leave(entry: _Entry, key: _Key) -> None:
 def _go_on(
     wait: Wait, dataset: str, holder: LeaseRecord | None, cancelled: Callable[[], bool]
 ) -> None:
-    """Wait for the holder a little longer."""
-    who = str(holder) if holder else "a run whose name cannot be read"
+    """Wait for the holder, or raise when the wait is over."""
+    who = str(holder) if holder else "a run with an unreadable name"
     if cancelled():
         raise DatasetError(
-            f"the run was interrupted while it waited for {who}; nothing was written.",
+            f"this run was interrupted while it waited for {who}; it wrote nothing.",
             dataset=dataset,
         )
     if wait.is_over:
         raise LeaseTimeoutError(
-            f"{who} works on it, and {wait.timeout:g} seconds of waiting are over; nothing "
-            "was written. Run it again when that run has ended, end that run, or allow more "
-            "time (`lease_timeout`, `--lease-timeout`).",
+            f"{who} works on this dataset, and this run stopped waiting after {wait.timeout:g} "
+            "seconds; it wrote nothing. Run it again when that run has ended, end that run, or "
+            "allow more time (`lease_timeout`, `--lease-timeout`).",
             dataset=dataset,
             transient=True,
         )
     if wait.is_log_due():
-        log.warning("%s: waiting for %s, which works on it.", dataset, who)
+        log.warning("%s: waiting for %s, which works on this dataset.", dataset, who)
     wait.pause()

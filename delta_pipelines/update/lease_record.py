@@ -1,4 +1,4 @@
-"""What a lease's file says, and whether that still keeps others out. Pure."""
+"""The content of a lease file, and whether the lease is free. Pure."""
 
 import json
 from collections.abc import Callable
@@ -18,24 +18,24 @@ from delta_pipelines.model.stored_values import (
 from delta_pipelines.system.process_identity import ProcessIdentity
 
 EXPIRY_SECONDS = 60.0
-"""How long a holder may be silent, in seconds, before another takes the lease."""
+"""Seconds without a renewal before another run may take the lease."""
 MAX_NAME = 1_000
-"""Characters of a run's id or a machine's name in a lease's file."""
+"""Maximum characters of a run id or a machine name in a lease file."""
 LEASE_TIMEOUT = 600.0
-"""Seconds that a dataset waits for another run by default."""
+"""Default maximum seconds that a dataset waits for another run."""
 
 
 @dataclass(frozen=True)
 class LeaseRecord:
-    """Who holds a lease.
+    """The holder of a lease.
 
     Args:
         run_id: The run that works on the table.
         host: Name of its machine, for messages.
-        machine: Where its process ids mean something (`this_process.machine`).
+        machine: Identifies the machine, to look its processes up (`process_identity.machine`).
         processes: Python, then its JVM, which may finish a commit after Python was killed.
-        since: When it was taken, ISO 8601 with a time zone.
-        beat: Goes up while the holder lives.
+        since: Start of the lease, ISO 8601 with a time zone.
+        beat: Increases with every renewal.
         released: True when the holder has finished.
     """
 
@@ -52,12 +52,12 @@ class LeaseRecord:
         return f"run {self.run_id} ({pid}{self.host}, since {self.since})"
 
     def text(self) -> str:
-        """The record as its file holds it."""
+        """The record as the text of its file."""
         return json.dumps(asdict(self))
 
 
 def read_record(text: str | None) -> LeaseRecord | None:
-    """Read a lease's file; None when it is gone, damaged or not wholly written yet.
+    """Read a lease file; None when it is missing, damaged or incomplete.
 
     Example:
         >>> read_record('{"run_id": "r1", "host": "h", "machine": "m"}').run_id
@@ -65,7 +65,7 @@ def read_record(text: str | None) -> LeaseRecord | None:
     """
     known: dict[str, Callable[[Any], Any]] = {
         **dict.fromkeys(("run_id", "host", "machine", "since"), _name),
-        "processes": lambda marks: stored_list(marks, _process),
+        "processes": lambda processes: stored_list(processes, _process),
         "beat": stored_number,
         "released": _switch,
     }
@@ -77,7 +77,7 @@ def read_record(text: str | None) -> LeaseRecord | None:
 
 
 def _name(value: object) -> str:
-    """A text that may stand in a log line."""
+    """Check a text that is shown in log lines."""
     text = stored_text(value)
     if not text.isprintable() or len(text) > MAX_NAME:
         raise MalformedValueError(f"{shown(text)} is not a name")
@@ -93,29 +93,29 @@ def _switch(value: object) -> bool:
 def _process(value: object) -> ProcessIdentity:
     fields = stored_fields(value, {"pid": stored_number, "started": optional(stored_number)})
     if "pid" not in fields:
-        raise MalformedValueError("a process has no pid")
+        raise MalformedValueError("the pid of a process is missing")
     return ProcessIdentity(**fields)
 
 
 def is_free(record: LeaseRecord, machine: str, runs: Callable[[ProcessIdentity], bool]) -> bool:
-    """Say whether a lease keeps nobody out, as far as its file alone tells.
+    """True when another run may take a lease at once, according to its file.
 
     Args:
-        record: What the file says.
+        record: Content of the file.
         machine: This machine.
-        runs: Whether a process of this machine runs.
+        runs: Returns whether a process of this machine still runs.
     """
     if record.released:
         return True
     if record.machine != machine or not record.processes:
         return False
-    return not any(runs(mark) for mark in record.processes)
+    return not any(runs(process) for process in record.processes)
 
 
 class Silence:
-    """How long a waiter has seen no sign of life, by the waiter's own clock.
+    """Measures how long a lease file has not changed, by the clock of this process.
 
-    Machines' clocks differ, so no time of another machine is compared with one of this.
+    The clocks of machines differ, so times of another machine are not used.
     """
 
     def __init__(self) -> None:
@@ -123,11 +123,11 @@ class Silence:
         self._since = 0.0
 
     def seconds(self, number: int, text: str | None, now: float) -> float:
-        """Seconds since the file last changed while this waiter was looking.
+        """Seconds since this process first saw the file in its present state.
 
         Args:
             number: The file's number.
-            text: What it says.
+            text: Its content.
             now: A monotonic time, in seconds.
         """
         if self._seen != (number, text):

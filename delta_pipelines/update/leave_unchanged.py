@@ -1,4 +1,4 @@
-"""Leaves a dataset alone when a refresh would change nothing: no commit, no Spark job."""
+"""Skip a dataset that a refresh would not change: no commit, no Spark job."""
 
 from typing import TYPE_CHECKING
 
@@ -23,19 +23,14 @@ if TYPE_CHECKING:
 def leave_as_planned(
     spark: "SparkSession", planned: DatasetPlan, context: UpdateContext
 ) -> Outcome | None:
-    """Leave a table alone because the plan found nothing to do, and this run changed no input.
+    """Skip a table if the plan found nothing to do and this run changed no input.
 
-    A plan that the run made itself counts as it is: what others did since comes after this run. One
-    that was handed in may be old, and is held against the table once more. No lease is needed, for
+    A plan that the run has just made is trusted: later changes count for the next run. A plan that
+    was passed in may be old, and is compared with the table again. No lease is needed, because
     nothing is written.
 
-    Args:
-        spark: The session.
-        planned: The table's plan.
-        context: The update.
-
     Returns:
-        None when it has to be looked at again.
+        None when the table must be checked again.
     """
     before = planned.base
     if planned.action != "none" or context.force or before is None:
@@ -43,7 +38,7 @@ def leave_as_planned(
     if not context.reads_as_planned(planned.identifier):
         return None
     if planned.streams and not context.just_planned:
-        # What a plan of an hour ago found in files says nothing about them now.
+        # New files may have arrived since the plan was made.
         return None
     if not context.just_planned:
         now = load_table(spark, planned.identifier)
@@ -51,7 +46,7 @@ def leave_as_planned(
             return None
     if not before.registered:
         return None
-    # A plan that was made anew, after waiting for another run, is news to those that read it.
+    # The table may be newer than in the run's first plan; its readers use this version.
     context.versions.wrote(before)
     return _unchanged(spark, planned.kind, before, planned.reason)
 
@@ -65,18 +60,18 @@ def leave_unchanged(
     *,
     is_full_refresh: bool,
 ) -> Outcome | None:
-    """Leave a table alone when its last refresh read the very same; else note why it is refreshed.
+    """Skip a table if its last refresh read the same data; else record why it is refreshed.
 
     Args:
         session: The dataset's own session.
         table: The table.
-        base: The table as the transaction found it.
+        base: The table at the start of the transaction.
         decision: Create, wipe or alter.
         context: The update, in which the query was analysed.
-        is_full_refresh: True when its rows are to be wiped first.
+        is_full_refresh: True when its rows are wiped first.
 
     Returns:
-        None when the table is to be refreshed.
+        None when the table must be refreshed.
     """
     if base is None or table.kind not in DECIDED:
         return None
@@ -106,18 +101,18 @@ def leave_unchanged(
 def leave_to_later(
     spark: "SparkSession", planned: DatasetPlan, context: UpdateContext
 ) -> Outcome | None:
-    """Leave a table to the run that overtook this one and read later versions of its inputs.
+    """Skip a table if another run has refreshed it from later versions of its inputs.
 
     Args:
         spark: The session.
-        planned: The table's plan, made before that other run.
-        context: The update; it holds the table's lease.
+        planned: The table's plan, made before the other run.
+        context: The update, which holds the table's lease.
 
     Returns:
-        None when it is to be planned anew and refreshed.
+        None when the table must be planned again and refreshed.
 
     Raises:
-        PipelineError: Its query can no longer be analysed over the versions that this run reads.
+        PipelineError: The query can no longer be analysed over the versions that this run reads.
     """
     dataset = context.plan.graph[planned.identifier]
     if not isinstance(dataset, Table) or dataset.kind not in DECIDED or planned.streams:

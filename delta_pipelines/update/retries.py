@@ -1,4 +1,4 @@
-"""Which failures of a dataset are tried again, and how often."""
+"""Retries of a dataset after transient failures."""
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
@@ -6,11 +6,11 @@ from delta_pipelines.errors import is_transient
 from delta_pipelines.update.lease import LeaseTimeoutError
 
 MAX_ATTEMPTS = 3
-"""How often a dataset is tried when its failure is transient."""
+"""Maximum attempts at a dataset, including the first."""
 
 
 def retrying() -> Retrying:
-    """Attempts at one dataset, with pauses between them; the last failure is raised."""
+    """Retry one dataset with pauses between the attempts; the last failure is raised."""
     return Retrying(
         stop=stop_after_attempt(MAX_ATTEMPTS),
         wait=wait_random_exponential(multiplier=0.2, max=5),
@@ -20,5 +20,5 @@ def retrying() -> Retrying:
 
 
 def _helps(error: BaseException) -> bool:
-    # A run that waited as long as it may does not wait again.
+    # After a lease timeout the run has already waited for as long as it may.
     return is_transient(error) and not isinstance(error, LeaseTimeoutError)

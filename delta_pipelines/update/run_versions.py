@@ -1,4 +1,4 @@
-"""Which version of each table a run reads."""
+"""The version of each table that a run reads."""
 
 import threading
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class RunVersions:
-    """Which version of each table a run reads; safe to use from several threads.
+    """The version of each table that a run reads; thread-safe.
 
     Args:
-        pins: Tables that the run does not write, as the plan found them.
+        pins: The tables at the versions that the plan read.
     """
 
     def __init__(self, pins: Mapping[Identifier, TableState]) -> None:
@@ -29,7 +29,7 @@ class RunVersions:
         self._lock = threading.Lock()
 
     def wrote(self, state: TableState) -> None:
-        """Note what a table became; the rest of the run reads this version."""
+        """Record the new version of a table; the rest of the run reads this version."""
         with self._lock:
             before = self._states.get(state.identifier)
             if before is None or before.log_end != state.log_end:
@@ -40,16 +40,16 @@ class RunVersions:
             self._at[state.location] = state
 
     def at(self, location: str) -> TableState | None:
-        """The table or source of the pipeline at a location; None for another one's."""
+        """The table or source of the pipeline at a location; None if it is not in the pipeline."""
         return self._at.get(location)
 
     def is_pinned(self, identifier: Identifier) -> bool:
-        """True while the run reads a table as the plan found it."""
+        """True while the run reads the version of a table that the plan read."""
         with self._lock:
             return identifier not in self._written
 
     def frame(self, session: "SparkSession", identifier: Identifier) -> "DataFrame":
-        """The table's rows at the run's one version of it.
+        """Read the rows of a table at the version of this run.
 
         Raises:
             DatasetError: The run has no version of it, or it was replaced since the plan.
@@ -63,10 +63,10 @@ class RunVersions:
     def stream(
         self, session: "SparkSession", identifier: Identifier, how: Stream | Changes
     ) -> "DataFrame":
-        """The table as a stream; it gives what is there when the stream starts.
+        """Read a table as a stream, up to its version when the stream starts.
 
         Raises:
-            DatasetError: The run knows no such table.
+            DatasetError: The run has no version of it.
         """
         state = self.version(identifier)
         if state is None:
@@ -74,6 +74,6 @@ class RunVersions:
         return read_stream(session, state, how)
 
     def version(self, identifier: Identifier) -> TableState | None:
-        """What the run reads of a table, None when it is a view or not there."""
+        """The version of a table that the run reads; None for a view or a missing table."""
         with self._lock:
             return self._states.get(identifier)

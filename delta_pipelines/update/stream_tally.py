@@ -1,4 +1,4 @@
-"""What a run has done to one table by its streams, over all attempts of it."""
+"""Totals of a run's streams into one table, over all attempts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from delta_pipelines.planning.plan import DatasetPlan
 
 
 @dataclass(frozen=True)
-class BatchMark:
-    """What makes a micro-batch exactly once.
+class BatchId:
+    """Identifies a micro-batch, so that it is written exactly once (Delta's `txn` action).
 
     Args:
         application: Unique per checkpoint.
-        number: The batch's number within it.
+        number: Number of the batch within the checkpoint.
     """
 
     application: str
@@ -23,13 +23,13 @@ class BatchMark:
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a micro-batch did to its table.
+    """The effect of a micro-batch on its table.
 
     Args:
         version: Its commit; None when it changed nothing.
-        metrics: Counts by Delta's own names.
-        merge: How it was merged; None when it was appended.
-        expectations: How many of its rows broke each of the flow's expectations.
+        metrics: Counts under Delta's metric names.
+        merge: Result of the merge; None when the batch was appended.
+        expectations: Rows of the batch that broke each expectation of the flow.
     """
 
     version: int | None
@@ -40,20 +40,20 @@ class BatchResult:
 
 @dataclass
 class StreamTally:
-    """Adds up a run's commits and micro-batches; a retry goes on with the same one.
+    """Adds up the commits and micro-batches of a run; a retry continues the same tally.
 
     Args:
-        planned: The plan by which the run first changed the table; a retry's may be another.
-        version: The run's last commit; None while there is none.
-        merged: How the last batch was merged.
-        metrics: Counts of all batches, by Delta's own names.
-        expectations: How many rows of all batches broke each expectation.
-        notes: What else the user should know, each thing once.
+        planned: The plan of the run's first commit to the table; a retry may have another plan.
+        version: The run's last commit; None before the first.
+        merged: Result of the last batch's merge.
+        metrics: Counts of all batches, under Delta's metric names.
+        expectations: Rows of all batches that broke each expectation.
+        notes: Notes for the user, without duplicates.
 
     Example:
-        >>> tally, mark = StreamTally(), BatchMark("a", 0)
-        >>> tally.add(mark, BatchResult(3, {"numOutputRows": 2}))
-        >>> tally.add(mark, BatchResult(None, {}))  # given again after a crash
+        >>> tally, batch_id = StreamTally(), BatchId("a", 0)
+        >>> tally.add(batch_id, BatchResult(3, {"numOutputRows": 2}))
+        >>> tally.add(batch_id, BatchResult(None, {}))  # repeated after a crash
         >>> tally.version, tally.batches, tally.metrics
         (3, 1, {'numOutputRows': 2})
     """
@@ -64,31 +64,26 @@ class StreamTally:
     metrics: dict[str, int] = field(default_factory=dict)
     expectations: tuple[ExpectationResult, ...] = ()
     notes: dict[str, None] = field(default_factory=dict)
-    _marks: set[BatchMark] = field(default_factory=set)
+    _batch_ids: set[BatchId] = field(default_factory=set)
 
     @property
     def batches(self) -> int:
-        """How many micro-batches there were; one that came again is the same."""
-        return len(self._marks)
+        """Number of micro-batches; a repeated batch counts once."""
+        return len(self._batch_ids)
 
     def committed(self, version: int, planned: DatasetPlan) -> None:
-        """Note a commit that changed the table and gave it no new rows.
+        """Record a commit that changed the table's definition and added no rows.
 
         Args:
             version: The commit.
-            planned: The plan that is carried out.
+            planned: The plan that is run.
         """
         self.version = version
         self.planned = self.planned or planned
 
-    def add(self, mark: BatchMark, done: BatchResult) -> None:
-        """Note a micro-batch.
-
-        Args:
-            mark: The batch's mark.
-            done: What it did.
-        """
-        self._marks.add(mark)
+    def add(self, batch_id: BatchId, done: BatchResult) -> None:
+        """Record a micro-batch and its effect."""
+        self._batch_ids.add(batch_id)
         self.expectations = added(self.expectations, done.expectations)
         for metric, count in done.metrics.items():
             self.metrics[metric] = self.metrics.get(metric, 0) + count
@@ -96,17 +91,17 @@ class StreamTally:
             self.version, self.merged = done.version, done.merge
 
     def left_out(self, flow: str, files: Sequence[str]) -> None:
-        """Note the files that Spark leaves out because they are too old.
+        """Record the files that Spark ignored because they are too old.
 
         Args:
-            flow: Name of the flow that reads their folder.
-            files: Their paths.
+            flow: Name of the flow that reads the folder.
+            files: Paths of the files.
         """
         if files:
             note = (
-                f"flow {flow!r} leaves out {len(files)} file{'s'[: len(files) > 1]}, such as "
-                f"{files[0]}: Spark ignores what is older than the newest file it has read by more "
-                "than the option maxFileAge (a week). Set that option in the query, or give the "
-                "files a new time."
+                f"flow {flow!r} ignored {len(files)} file{'s'[: len(files) > 1]}, such as "
+                f"{files[0]}: Spark ignores files that are more than maxFileAge (default: a week) "
+                "older than the newest file it has read. Set that option in the query, or give the "
+                "files a new modification time."
             )
             self.notes[note] = None

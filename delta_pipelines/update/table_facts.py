@@ -1,4 +1,4 @@
-"""What a table is after a commit, for reports."""
+"""Facts about a table after a commit, for reports."""
 
 from typing import TYPE_CHECKING
 
@@ -24,10 +24,10 @@ def table_facts(
     Args:
         spark: The session.
         identifier: The table.
-        entry: What the catalog has for the table; None to ask it.
+        entry: The table's catalog entry; None to look it up.
 
     Raises:
-        DatasetError: Somebody dropped it meanwhile.
+        DatasetError: The table was dropped in the meantime.
     """
     state = load_table(spark, identifier, entry)
     if state is None:
@@ -38,14 +38,10 @@ def table_facts(
 def counted_facts(
     spark: "SparkSession", identifier: Identifier
 ) -> tuple[TableState, TableFacts, int | None]:
-    """Load a table, describe it and count its rows, all by one look at its log.
-
-    Args:
-        spark: The session.
-        identifier: The table.
+    """Load a table, describe it and count its rows, with one read of its log.
 
     Raises:
-        DatasetError: Somebody dropped it meanwhile.
+        DatasetError: The table was dropped in the meantime.
     """
     counted = load_counted(spark, identifier)
     if counted is None:

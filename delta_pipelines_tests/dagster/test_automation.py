@@ -51,11 +51,11 @@ class Location:
 
     @property
     def requested(self):
-        told = dg.evaluate_automation_conditions(
+        evaluation = dg.evaluate_automation_conditions(
             self.definitions, self.instance, cursor=self._cursor
         )
-        self._cursor = told.cursor
-        return told.total_requested
+        self._cursor = evaluation.cursor
+        return evaluation.total_requested
 
 
 def test_the_condition_of_the_docs_follows_other_rows_and_no_unchanged_refresh(
@@ -65,13 +65,13 @@ def test_the_condition_of_the_docs_follows_other_rows_and_no_unchanged_refresh(
     orders, invoices = location.orders, location.invoices
     location.run(orders, invoices)
     assert location.requested == 0
-    (told,) = location.run(orders)
-    assert told["delta_pipelines/refresh"].value == "unchanged"
+    (metadata,) = location.run(orders)
+    assert metadata["delta_pipelines/refresh"].value == "unchanged"
     assert location.requested == 0
 
     location.rows.append(2)
-    (told,) = location.run(orders)
-    assert told["delta_pipelines/refresh"].value == "refresh"
+    (metadata,) = location.run(orders)
+    assert metadata["delta_pipelines/refresh"].value == "refresh"
     assert location.requested == 1
     location.run(invoices)
     assert location.requested == 0

@@ -28,7 +28,7 @@ def restore_signals():
 
 
 @pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_spark_job_within_seconds(tmp_path, signal_sent):
+def test_a_signal_stops_the_spark_job_within_seconds(tmp_path, signal_sent):
     active = tmp_path / "active"
     environment = {
         **os.environ,

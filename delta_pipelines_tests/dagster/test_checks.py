@@ -46,7 +46,7 @@ def test_every_expectation_is_a_check_that_says_what_it_means(watched):
     assert list(specs) == ["plausible_amount", "plausible_amount_2", "has_a_key", "no_refunds"]
     assert specs["has_a_key"].asset_key == dg.AssetKey([watched.schema, "t"])
     assert specs["has_a_key"].description == (
-        "has a key: `id IS NOT NULL`. Rows that break it are left out and counted."
+        "has a key: `id IS NOT NULL`. Rows that break it are counted and not written."
     )
 
 
@@ -110,7 +110,7 @@ def test_what_was_left_alone_repeats_what_was_found_of_its_rows(still, lake, ins
     assert metadata["delta_pipelines/evaluated_by"].value == first.result.run_id
     (event,) = again.result.get_asset_check_evaluations()
     assert event.description == (
-        "2 of 5 rows break 'small' (id < 3). As of version 0: this run looked at no row"
+        "2 of 5 rows break 'small' (id < 3). As of version 0: this run evaluated no rows"
     )
 
 
@@ -155,7 +155,7 @@ def test_a_stream_with_nothing_new_repeats_its_last_batch(schema, lake, instance
 
     def broken():
         found = evaluations(materialize(stream, lake, instance, select=["both"]))
-        return {name: told[2]["delta_pipelines/broken"].value for name, told in found.items()}
+        return {name: result[2]["delta_pipelines/broken"].value for name, result in found.items()}
 
     assert broken() == {"left_is_small": 2, "right_is_small": 1}
     assert broken() == {"left_is_small": 2, "right_is_small": 1}
@@ -200,9 +200,11 @@ def test_checks_alone_say_how_they_are_evaluated_and_start_no_spark(watched, ins
     )
     assert result.success
     assert not result.get_asset_check_evaluations()
-    (told,) = [text for text in logged(instance, result) if "skipped" in text]
-    assert told.startswith(f"Checks that are skipped: has_a_key of {watched.schema}/t, no_refunds")
-    assert "materialize the asset to evaluate" in told
+    (message,) = [text for text in logged(instance, result) if "skipped" in text]
+    assert message.startswith(
+        f"These checks are skipped: has_a_key of {watched.schema}/t, no_refunds"
+    )
+    assert "Materialize the asset to evaluate" in message
 
 
 def test_checks_beside_another_asset_are_skipped_and_the_log_says_why(watched, lake, instance):
@@ -217,9 +219,9 @@ def test_checks_beside_another_asset_are_skipped_and_the_log_says_why(watched, l
     )
     assert [e.asset_key for e in result.get_asset_materialization_events()] == [after]
     assert not result.get_asset_check_evaluations()
-    (told,) = [text for text in logged(instance, result) if "skipped" in text]
-    assert f"has_a_key of {watched.schema}/t" in told
-    assert "the table is not selected" in told
+    (message,) = [text for text in logged(instance, result) if "skipped" in text]
+    assert f"has_a_key of {watched.schema}/t" in message
+    assert "the table is not selected" in message
 
 
 def logged(instance, result):

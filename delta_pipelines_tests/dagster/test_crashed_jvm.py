@@ -43,7 +43,7 @@ say(spark.table("shop.v").count(), spark.conf.get("spark.driver.memory"))
 def test_a_retry_makes_what_is_left_in_a_new_jvm(tmp_path, process_settings):
     with running_programs(tmp_path, process_settings) as start:
         program = start(RETRIED)
-        success, made, (told,) = program.says()
+        success, made, (message,) = program.says()
         assert program.says() == [1, "3g"]
     assert (success, made) == (True, ["a", "b", "v"])
-    assert "Spark's JVM ended while it worked: killed by signal 9 (out of memory, most" in told
+    assert "Spark's JVM ended while it worked: killed by signal 9 (out of memory, most" in message

@@ -113,7 +113,7 @@ def test_a_typo_is_refused_before_launch(server):
     assert "number" in answer["errors"][0]["message"]
 
 
-def test_a_run_terminated_in_the_ui_is_canceled_and_its_spark_job_ends(server):
+def test_a_run_terminated_in_the_ui_is_canceled_and_its_spark_job_stops(server):
     run_id = server.launch("slow_refresh")["run"]["runId"]
     active = server.home / "active"
     end = time.monotonic() + 300

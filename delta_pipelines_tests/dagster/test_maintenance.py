@@ -50,7 +50,7 @@ def test_a_table_that_fails_fails_the_run_after_the_others(spark, schema, lake, 
     assert not result.success
     assert set(observations(result)) == {"theirs", "ours"}
     failure = next(event for event in result.all_events if event.is_step_failure)
-    assert "was not made by us" in str(failure.event_specific_data)
+    assert "was not created by a pipeline" in str(failure.event_specific_data)
 
 
 @pytest.mark.parametrize("transient", [True, False])

@@ -37,8 +37,8 @@ def planned(pipeline, lake, instance, **config):
         raise_on_error=False,
     )
     ended = [e for e in result.all_events if e.is_successful_output or e.is_step_failure]
-    (told,) = (e.event_specific_data for e in ended)
-    metadata = told.user_failure_data.metadata if result.success is False else told.metadata
+    (data,) = (e.event_specific_data for e in ended)
+    metadata = data.user_failure_data.metadata if result.success is False else data.metadata
     log = "\n".join(record.user_message for record in instance.all_logs(result.run_id))
     return result, {name: value.value for name, value in metadata.items()}, log
 
@@ -52,7 +52,7 @@ def versions(spark, schema):
 
 
 def actions(metadata):
-    return {told["name"]: told["action"] for told in metadata["datasets"]["datasets"]}
+    return {dataset["name"]: dataset["action"] for dataset in metadata["datasets"]["datasets"]}
 
 
 def test_a_plan_is_shown_and_changes_nothing(shop, spark, schema, lake, instance):
@@ -81,9 +81,9 @@ def test_a_plan_with_gaps_fails_and_is_shown_all_the_same(broken, spark, schema,
     result, metadata, log = planned(broken, lake, instance)
     assert not result.success
     (failed,) = result.get_step_failure_events()
-    told = failed.step_failure_data.user_failure_data.description
-    assert "1 of 5 datasets of pipeline planned cannot be planned" in told
-    assert "gone: " in told
+    message = failed.step_failure_data.user_failure_data.description
+    assert "1 of 5 datasets of pipeline planned cannot be planned" in message
+    assert "gone: " in message
     assert actions(metadata)["raw"] == "create"
     assert "Plan of pipeline planned" in metadata["plan"]
     assert "Plan of pipeline planned" in log

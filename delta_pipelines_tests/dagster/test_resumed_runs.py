@@ -75,13 +75,13 @@ def test_what_lies_behind_a_finished_dataset_runs(store, report, schema, lake, i
     assert resumed.names == ["orders", "big", "fragile", "report", "last"]
     assert rows_of(spark, f"{schema}.last") == [(7,)]
 
-    told = resumed["orders"]
-    assert told["delta_pipelines/refresh"] == "unchanged"
-    assert told["delta_pipelines/finished_by"] == parent.result.run_id
-    assert parent.result.run_id in told["delta_pipelines/reason"]
+    metadata = resumed["orders"]
+    assert metadata["delta_pipelines/refresh"] == "unchanged"
+    assert metadata["delta_pipelines/finished_by"] == parent.result.run_id
+    assert parent.result.run_id in metadata["delta_pipelines/reason"]
     for name in ("dagster/row_count", "delta_pipelines/version", "dagster/column_schema"):
-        assert told[name] == parent["orders"][name]
-    assert "delta_pipelines/rows_written" not in told
+        assert metadata[name] == parent["orders"][name]
+    assert "delta_pipelines/rows_written" not in metadata
     assert tags_of(resumed, "orders") == tags_of(parent, "orders")
     assert tags_of(resumed, "big") == tags_of(parent, "big")
     assert evaluations(resumed) == evaluations(parent)
@@ -101,7 +101,7 @@ def test_it_runs_too_when_every_dataset_had_finished(store, report, lake, instan
     assert resumed["orders"]["delta_pipelines/finished_by"] == parent.result.run_id
 
 
-def test_newer_data_of_another_run_are_not_told_back(store, lake, instance):
+def test_newer_data_of_another_run_are_kept(store, lake, instance):
     assets = assets_of(store, [ValueError("after the last dataset")])
     location = Repeatable([assets], lake, instance)
     parent = location.launch()
@@ -116,7 +116,9 @@ def test_newer_data_of_another_run_are_not_told_back(store, lake, instance):
     assert tags_of(resumed, "big") == tags_of(parent, "big")
 
 
-def test_an_op_that_is_run_again_in_a_resumed_run_tells_it_once(store, schema, lake, instance):
+def test_a_retried_op_of_a_resumed_run_repeats_a_materialization_once(
+    store, schema, lake, instance
+):
     policy = dg.RetryPolicy(max_retries=1)
     location = Repeatable([assets_of(store, retry_policy=policy)], lake, instance)
     conflicts = [DatasetError("a conflict.", transient=True)] * MAX_ATTEMPTS
@@ -142,8 +144,8 @@ def test_what_reads_it_through_a_view_that_is_not_selected_is_done_again_too(sch
     pipeline.view("recent", "SELECT * FROM orders")
     pipeline.materialized_view("told", "SELECT * FROM recent")
     graph = pipeline.graph()
-    orders, _, told = (asset.identifier for asset in graph.assets)
-    assert unfinished(graph, [orders, told], {told}) == (orders, told)
+    orders, _, report = (asset.identifier for asset in graph.assets)
+    assert unfinished(graph, [orders, report], {report}) == (orders, report)
 
 
 def tags_of(outcome, name):

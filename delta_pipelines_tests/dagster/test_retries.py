@@ -61,7 +61,7 @@ def test_a_retried_op_neither_wipes_nor_resets_a_stream_twice(
             copying, lake, instance, config=config, retry_policy=dg.RetryPolicy(max_retries=1)
         )
     assert outcome.success
-    assert "by an earlier attempt of this run, so it goes on there: t." in outcome.log
+    assert "by an earlier attempt, which this run continues: t." in outcome.log
     after = state_of(spark, schema)
     wiped = "full_refresh" in config
     assert (epoch_of(after.properties) > epoch_of(before.properties)) == wiped
@@ -87,12 +87,12 @@ def test_a_retried_job_with_a_config_of_its_own_does_not_wipe_a_stream_twice(
         job = definitions.resolve_job_def("copying_full_refresh")
         outcome = Outcome(job.execute_in_process(instance=instance, raise_on_error=False), instance)
     assert outcome.success
-    assert "by an earlier attempt of this run, so it goes on there: t." in outcome.log
+    assert "by an earlier attempt, which this run continues: t." in outcome.log
     assert {checkpoints_of(state_of(spark, schema).properties)["t"].id} == set(seen)
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
 
 
-def test_the_log_files_tell_moved_rows_from_other_commits(schema, spark):
+def test_the_log_files_show_which_commits_change_rows(schema, spark):
     spark.sql(f"CREATE TABLE {schema}.t USING delta AS SELECT 1 AS id")
     spark.sql(f"INSERT INTO {schema}.t VALUES (2)")
     table = local_table(state_of(spark, schema).location)

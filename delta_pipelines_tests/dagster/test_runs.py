@@ -61,7 +61,7 @@ def test_each_dataset_is_materialized_with_its_facts(shop, lake, instance, spark
     assert spark.table(f"{shop.schema}.big").count() == 2
 
 
-def test_columns_tell_the_upstream_columns_that_they_are_computed_from(shop, lake, instance):
+def test_columns_have_their_upstream_columns_as_lineage(shop, lake, instance):
     @shop.temporary_view
     def priced(kept):
         return kept.withColumn("price", kept.amount * 2)
@@ -80,8 +80,8 @@ def test_columns_tell_the_upstream_columns_that_they_are_computed_from(shop, lak
         }
 
     first = materialize(shop, lake, instance)
-    told = {"id": [("raw", "id")], "total": [("kept", "amount")], "n": [], "one": []}
-    assert lineage(first, "report") == told
+    expected = {"id": [("raw", "id")], "total": [("kept", "amount")], "n": [], "one": []}
+    assert lineage(first, "report") == expected
     kept = {"id": [("raw", "id")], "amount": [("raw", "amount")]}
     assert lineage(first, "kept") == kept
     view = {"id": [("kept", "id")], "amount": [("kept", "amount")]}
@@ -89,7 +89,7 @@ def test_columns_tell_the_upstream_columns_that_they_are_computed_from(shop, lak
 
     second = materialize(shop, lake, instance)
     assert second["report"]["delta_pipelines/refresh"] == "unchanged"
-    assert lineage(second, "report") == told
+    assert lineage(second, "report") == expected
     assert (lineage(second, "kept"), lineage(second, "big")) == (kept, view)
 
 

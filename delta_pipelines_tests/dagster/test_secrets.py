@@ -57,8 +57,8 @@ def test_nothing_that_dagster_stores_of_a_run_holds_a_credential(
         assert f"{name} failed" in description
     assert "jdbc:postgresql://***@db:5432/x?password=***&ssl=true" in description
     assert "the upload failed" in description
-    told = capfd.readouterr()
-    assert leaks(told.out, told.err) == []
+    output = capfd.readouterr()
+    assert leaks(output.out, output.err) == []
     assert files_with_credentials(Path(warehouse) / f"{schema}.db") == []
     histories = [
         secretive.sql(f"DESCRIBE HISTORY {schema}.{n}").toJSON().collect() for n in WELL[:3]
@@ -83,13 +83,13 @@ def test_nothing_that_dagster_stores_of_a_plan_holds_a_credential(
 def test_plans_results_and_errors_hold_no_credential(secretive, schema):
     pipeline = leaky_pipeline(MARKER, schema)
     plan = pipeline.plan(secretive)
-    told = [str(plan), json.dumps(plan.to_dict()), repr(plan.errors), repr(plan)]
+    texts = [str(plan), json.dumps(plan.to_dict()), repr(plan.errors), repr(plan)]
     with pytest.raises(PipelineRunError) as failed:
         pipeline.run(secretive)
-    told += [str(failed.value), repr(failed.value)]
+    texts += [str(failed.value), repr(failed.value)]
     for result in failed.value.results.values():
-        told += [repr(result), *_chain(result.error)]
-    assert leaks(*told) == []
+        texts += [repr(result), *_chain(result.error)]
+    assert leaks(*texts) == []
     assert {n for n, r in failed.value.results.items() if r.status == "failed"} == set(FAILED)
 
 

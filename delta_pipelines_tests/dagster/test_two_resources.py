@@ -46,24 +46,24 @@ def test_each_computes_with_its_own_settings(schema, spark, warehouse, spark_set
 
 
 @pytest.mark.parametrize(
-    ("place", "settings"), [("elsewhere", {}), ("", {"spark.driver.memory": "1234m"})]
+    ("folder", "settings"), [("elsewhere", {}), ("", {"spark.driver.memory": "1234m"})]
 )
-def test_what_one_process_cannot_have_is_told_in_terms_of_dagster(
-    schema, warehouse, spark_settings, instance, place, settings
+def test_different_session_settings_are_an_error_in_terms_of_dagster(
+    schema, warehouse, spark_settings, instance, folder, settings
 ):
     here = timed("a_here", schema, warehouse, spark_settings)
-    there = timed("b_there", schema, warehouse / place, {**spark_settings, **settings})
+    there = timed("b_there", schema, warehouse / folder, {**spark_settings, **settings})
     outcome = materialized(instance, here, there)
     assert outcome.names == ["of_a_here"]
-    assert "launch assets whose resources differ" in outcome.failure.description
+    assert "launch assets with such different resources" in outcome.failure.description
 
 
 def test_other_assets_find_the_settings_of_the_resource_that_they_ask(
     spark, warehouse, spark_settings
 ):
     def lake(settings):
-        place = str(warehouse)
-        return DeltaPipelineResource(warehouse=place, spark_config={**spark_settings, **settings})
+        folder = str(warehouse)
+        return DeltaPipelineResource(warehouse=folder, spark_config={**spark_settings, **settings})
 
     def seen(resource):
         conf = resource.spark_session.conf

@@ -99,7 +99,10 @@ def test_a_second_ctrl_c_ends_a_run_whose_function_waits_for_something_else(tmp_
     try:
         assert deaf.stdout is not None
         read = []
-        for expected in ("IN THE RUN", "Waiting up to 30 s for s.t to end; another interrupt ends"):
+        for expected in (
+            "IN THE RUN",
+            "Waiting up to 30 s for s.t to end. Interrupt again to stop",
+        ):
             for line in deaf.stdout:
                 read.append(line)
                 if expected in line:

@@ -1,4 +1,4 @@
-"""A job that keeps a pipeline's tables healthy."""
+"""The job that maintains a pipeline's tables."""
 
 from collections.abc import Iterator, Mapping
 
@@ -24,21 +24,21 @@ def build_maintenance_job(
     tags: Mapping[str, object] | None = None,
     resource_key: str = "delta",
 ) -> dg.JobDefinition:
-    """Make the job `<pipeline>_maintenance`: OPTIMIZE and VACUUM of every table, one by one.
+    """Build the job `<pipeline>_maintenance`: OPTIMIZE and VACUUM of every table, one by one.
 
-    Each table's asset gets an observation with its files before and after, plotted by the UI. No
-    asset is materialized, and nothing downstream is stale because of it: rows stay as they are.
+    Each table's asset gets an observation with its files before and after, which the UI plots. No
+    asset is materialized and nothing downstream becomes stale, because rows do not change.
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
-        translator: The one of the pipeline's assets, so that the observations find their keys.
-        pool: Concurrency pool of the op; the pipeline's name by default, as that of the refresh is.
-        retry_policy: Runs the op again after a failure that a retry can help.
-        tags: Tags of the job, which its runs get.
+        translator: The translator of the pipeline's assets, which gives the same asset keys.
+        pool: Concurrency pool of the op; the pipeline's name by default, as for the refresh.
+        retry_policy: Retries the op after transient failures.
+        tags: Tags of the job and of its runs.
         resource_key: Key of the `DeltaPipelineResource`.
 
     Raises:
-        DeclarationError: `pipeline` is none, or its graph has problems.
+        DeclarationError: `pipeline` is not a pipeline, or its graph has problems.
 
     Example:
         >>> import dagster as dg
@@ -62,7 +62,7 @@ def maintenance_of(
     tags: Mapping[str, object] | None,
     resource_key: str,
 ) -> dg.JobDefinition:
-    """`build_maintenance_job` of a pipeline that is translated already, with its arguments."""
+    """Do what `build_maintenance_job` does, for specs that are already built."""
     pipeline = specs.binding.pipeline
     name = f"{pipeline.name}_maintenance"
 
@@ -90,7 +90,7 @@ def maintenance_of(
                 context.log.info(known.text(str(result)))
                 if result.error is not None:
                     failed.append(result)
-                # Yielded, so that they stand even when a later table fails the run.
+                # Yielded, so that the observation is stored even if a later table fails the run.
                 yield dg.AssetObservation(
                     specs.binding.key_of(result.identifier), metadata=dict(_metadata(result))
                 )
@@ -108,17 +108,17 @@ def maintenance_of(
     return maintenance_job
 
 
-def _metadata(told: TableMaintenance) -> Iterator[tuple[str, MetadataEntry]]:
-    yield "delta_pipelines/maintenance", told.status
-    yield "delta_pipelines/rewritten_files", told.rewritten_files
-    yield "delta_pipelines/deleted_files", told.deleted_files
-    if told.note is not None:
-        yield "delta_pipelines/notes", told.note
-    if told.version is not None:
-        yield "delta_pipelines/version", told.version
-    if told.files is not None:
-        yield "delta_pipelines/files_before", told.files[0]
-        yield "delta_pipelines/files", told.files[1]
-    if told.size_bytes is not None:
-        yield "delta_pipelines/bytes_before", told.size_bytes[0]
-        yield "delta_pipelines/bytes", told.size_bytes[1]
+def _metadata(result: TableMaintenance) -> Iterator[tuple[str, MetadataEntry]]:
+    yield "delta_pipelines/maintenance", result.status
+    yield "delta_pipelines/rewritten_files", result.rewritten_files
+    yield "delta_pipelines/deleted_files", result.deleted_files
+    if result.note is not None:
+        yield "delta_pipelines/notes", result.note
+    if result.version is not None:
+        yield "delta_pipelines/version", result.version
+    if result.files is not None:
+        yield "delta_pipelines/files_before", result.files[0]
+        yield "delta_pipelines/files", result.files[1]
+    if result.size_bytes is not None:
+        yield "delta_pipelines/bytes_before", result.size_bytes[0]
+        yield "delta_pipelines/bytes", result.size_bytes[1]

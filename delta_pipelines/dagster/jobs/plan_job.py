@@ -1,4 +1,4 @@
-"""A job that shows what a refresh would do, and does nothing."""
+"""The job that shows what a refresh would do, without doing it."""
 
 from collections.abc import Mapping
 
@@ -24,22 +24,23 @@ def build_plan_job(
     tags: Mapping[str, object] | None = None,
     resource_key: str = "delta",
 ) -> dg.JobDefinition:
-    """Make the job `<pipeline>_plan`: what a refresh of every dataset would do, without doing it.
+    """Build the job `<pipeline>_plan`, which shows what a refresh of every dataset would do.
 
-    Its config is that of the refresh, under the same name of the op, so that what stands in one
-    launchpad fits into the other. The plan is in the run's log, and as metadata on its step. The
-    run fails when a dataset cannot be planned.
+    It has the run config of the refresh, under the same op name, so that a config can be copied
+    from one launchpad to the other. The plan is in the run's log and in the metadata of its step.
+    The run fails if a dataset cannot be planned.
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
-        name: Name of the assets' op, where `delta_pipeline_assets` was given one; the pipeline's
+        name: Name of the assets' op, if `delta_pipeline_assets` has a `name`; the pipeline's name
             by default.
-        pool: Concurrency pool of the op; the pipeline's name by default, as that of the refresh is.
-        tags: Tags of the job, which its runs get.
+        pool: Concurrency pool of the op; the pipeline's name by default, as for the refresh.
+        tags: Tags of the job and of its runs.
         resource_key: Key of the `DeltaPipelineResource`.
 
     Raises:
-        DeclarationError: `pipeline` is none, its graph has problems, or Dagster refuses the name.
+        DeclarationError: `pipeline` is not a pipeline, its graph has problems, or Dagster rejects
+            the name.
 
     Example:
         >>> import dagster as dg
@@ -64,11 +65,11 @@ def plan_job_of(
     tags: Mapping[str, object] | None,
     resource_key: str,
 ) -> dg.JobDefinition:
-    """`build_plan_job` of a pipeline whose graph is there already, with its arguments."""
+    """Do what `build_plan_job` does, for a graph that is already built."""
     op_name = checked_op_name(pipeline.name, name)
 
     @dg.op(
-        # A location's ops differ in name, and so do the enums of their config; see the alias below.
+        # Ops of a code location, and the enums of their config, need different names.
         name=f"plan_{op_name}",
         config_schema=op_config_schema(f"plan_{op_name}", graph),
         required_resource_keys={resource_key},
@@ -108,7 +109,7 @@ def plan_job_of(
         description=f"Show what a refresh of pipeline {pipeline.name} would do; changes nothing.",
     )
     def plan_job() -> None:
-        # The config stands under the node's name: that of the refresh, whose config this is.
+        # Run configs use the node's name, so the alias makes a config of the refresh valid here.
         plan_refresh.alias(op_name)()
 
     return plan_job

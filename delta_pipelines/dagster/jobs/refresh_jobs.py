@@ -1,4 +1,4 @@
-"""The two jobs that refresh a pipeline's assets, and schedules."""
+"""The refresh jobs of a pipeline, and schedules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ class PipelineJobs:
 def build_jobs(
     pipeline: str, keys: Sequence[dg.AssetKey], tags: Mapping[str, object] | None = None
 ) -> PipelineJobs:
-    """Make a pipeline's jobs.
+    """Build a pipeline's jobs.
 
     Args:
-        pipeline: The pipeline's name, which is also the op's.
+        pipeline: Name of the pipeline and of its op.
         keys: Its tables and views.
-        tags: Tags of the jobs, which their runs get.
+        tags: Tags of the jobs and of their runs.
     """
     selection = AssetSelection.assets(*keys)
     return PipelineJobs(
@@ -46,8 +46,8 @@ def build_jobs(
             selection=selection,
             config=full_refresh_config(pipeline),
             tags=tags,
-            description=f"Wipe every table of pipeline {pipeline} and compute it anew, but for "
-            "those with pipelines.reset.allowed=false, which are refreshed.",
+            description=f"Wipe every table of pipeline {pipeline} and compute it from scratch. "
+            "Tables with pipelines.reset.allowed=false are only refreshed.",
         ),
     )
 
@@ -58,16 +58,15 @@ def build_schedules(
     execution_timezone: str | None,
     on: bool = False,
 ) -> list[dg.ScheduleDefinition]:
-    """Make schedules, which the UI turns on and off.
+    """Build schedules.
 
     Args:
-        crons: Name of an argument -> its job and when to run it, as a cron expression; None for no
-            schedule.
-        execution_timezone: Time zone of all; None for UTC.
-        on: Whether they are on in a deployment where nobody has turned them on or off.
+        crons: Name of an argument -> its job and cron expression; None for no schedule.
+        execution_timezone: Time zone of all schedules; None for UTC.
+        on: Whether they are on until a user switches them in the UI.
 
     Raises:
-        DeclarationError: A cron expression or the time zone is not one; names the argument.
+        DeclarationError: A cron expression or the time zone is invalid; names the argument.
     """
     check_timezone(execution_timezone)
     status = dg.DefaultScheduleStatus.RUNNING if on else dg.DefaultScheduleStatus.STOPPED

@@ -1,4 +1,4 @@
-"""Cron expressions and time zones of schedules, checked while the code location loads."""
+"""Check cron expressions and time zones of schedules while the code location loads."""
 
 import zoneinfo
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ _EXAMPLES = "'0 * * * *' for each hour, '0 3 * * 0' for 3:00 on Sundays"
 
 
 def checked_cron(given: object, what: str) -> str | Sequence[str] | None:
-    """A cron expression that Dagster takes, or None for no schedule.
+    """Check and return a cron expression; None for no schedule.
 
     Args:
-        given: The argument.
-        what: Its name.
+        given: Value of the argument.
+        what: Name of the argument.
 
     Raises:
         DeclarationError: It is not a cron expression; gives examples.
@@ -39,10 +39,10 @@ def checked_cron(given: object, what: str) -> str | Sequence[str] | None:
 
 
 def check_timezone(given: object) -> None:
-    """Refuse a time zone that no schedule can have.
+    """Reject an invalid time zone.
 
     Args:
-        given: The argument `execution_timezone`; None for UTC.
+        given: Value of the argument `execution_timezone`; None for UTC.
 
     Raises:
         DeclarationError: It is not the name of a time zone; suggests the nearest name.
@@ -57,7 +57,7 @@ def check_timezone(given: object) -> None:
             f"{type(given).__name__} {given!r}: write {example!r}."
         )
     try:
-        # Dagster takes an empty name for none.
+        # Dagster treats an empty name as None.
         name = given.strip() or "empty"
         dg.ScheduleDefinition(cron_schedule="0 0 * * *", job_name="any", execution_timezone=name)
     except (dg.DagsterError, CheckError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Start a Spark session so that an interrupt still reaches Dagster."""
+"""Start a Spark session in a way that keeps Dagster interruptible."""
 
 import threading
 from collections.abc import Callable
@@ -9,19 +9,13 @@ _POLL_SECONDS = 0.2
 
 
 def start_aside(build: Callable[[], SparkSession]) -> SparkSession:
-    """Build a session in a thread of its own, and wait for it interruptibly.
+    """Call `build` in a separate thread, and wait for its session interruptibly.
 
-    PySpark, when it builds a context in the main thread, replaces the SIGINT handler by which
-    Dagster cancels a run; and a thread that waits for the JVM cannot be interrupted.
-
-    Args:
-        build: Builds or finds the session.
-
-    Returns:
-        What `build` returns.
+    If PySpark builds a context in the main thread, it replaces the SIGINT handler that Dagster uses
+    to cancel a run. A thread that waits for the JVM cannot be interrupted either.
 
     Raises:
-        BaseException: Whatever `build` raises.
+        BaseException: Every exception of `build`.
     """
     built: list[SparkSession] = []
     problems: list[BaseException] = []
@@ -32,7 +26,7 @@ def start_aside(build: Callable[[], SparkSession]) -> SparkSession:
         except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             problems.append(error)
 
-    # A daemon thread, so that an interrupted process does not wait for the JVM to come up.
+    # A daemon thread, so that an interrupted process does not wait for the JVM to start.
     thread = threading.Thread(target=work, name="delta-pipelines-session", daemon=True)
     thread.start()
     while thread.is_alive():

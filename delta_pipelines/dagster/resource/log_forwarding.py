@@ -1,4 +1,4 @@
-"""Show the engine's log lines in the run's event log."""
+"""Forward the engine's log lines to the event log of the run."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -8,31 +8,31 @@ ENGINE = "delta_pipelines"
 
 
 class _Forwarder(logging.Handler):
-    def __init__(self, target: logging.Logger, told: Callable[[str], str]) -> None:
+    def __init__(self, target: logging.Logger, redact: Callable[[str], str]) -> None:
         super().__init__(logging.INFO)
         self._target = target
-        self._told = told
+        self._redact = redact
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._target.log(record.levelno, self._told(record.getMessage()))
-        except Exception:  # noqa: BLE001 - logging never breaks what is logged
+            self._target.log(record.levelno, self._redact(record.getMessage()))
+        except Exception:  # noqa: BLE001 - a log line must not fail the run
             self.handleError(record)
 
 
 @contextmanager
-def forwarded(target: logging.Logger, told: Callable[[str], str] = str) -> Iterator[None]:
-    """Forward what the engine logs at INFO and above, from any thread, while the block runs.
+def forwarded(target: logging.Logger, redact: Callable[[str], str] = str) -> Iterator[None]:
+    """Forward the engine's log lines at INFO and above, from any thread, while the block runs.
 
     Args:
         target: The step's `context.log`.
-        told: Changes each line before it is stored: takes credentials out.
+        redact: Removes credentials from a line before it is stored.
     """
     engine = logging.getLogger(ENGINE)
-    handler = _Forwarder(target, told)
+    handler = _Forwarder(target, redact)
     level = engine.level
     engine.addHandler(handler)
-    # Python's default level is WARNING, which would drop the engine's decisions.
+    # Python's default level is WARNING; the engine logs its decisions at INFO.
     engine.setLevel(min(level, logging.INFO) or logging.INFO)
     try:
         yield

@@ -1,4 +1,4 @@
-"""A step's session: what the engine logs or raises there reaches Dagster without credentials."""
+"""The session of a step, whose log lines and errors reach Dagster without credentials."""
 
 import logging
 import os
@@ -17,11 +17,11 @@ from delta_pipelines.security.redaction import Redaction
 
 
 class SessionSource(Protocol):
-    """What gives a step its session; a `DeltaPipelineResource`."""
+    """Provides the session of a step; a `DeltaPipelineResource`."""
 
     @property
     def flat_config(self) -> dict[str, str]:
-        """Its Spark settings: dotted keys, values as text."""
+        """Its Spark settings as flat dotted keys with text values."""
         ...
 
     def session_in_turn(self) -> SparkSession:
@@ -30,69 +30,59 @@ class SessionSource(Protocol):
 
 
 class Guard:
-    """A step's session, made when it is first asked for, and the credentials known by then.
-
-    Args:
-        resource: Makes the session.
-    """
+    """The lazily created session of a step, and the redaction that knows its credentials."""
 
     def __init__(self, resource: SessionSource) -> None:
         self._resource = resource
-        self.turn = ExitStack()
-        """Ends the session's turn."""
+        self.exit_stack = ExitStack()
+        """Releases the session's settings at the end of the step."""
         self.known = Redaction.of(os.environ)
 
     def session(self) -> SparkSession:
-        """The session.
+        """Create or find the session.
 
         Raises:
-            SessionError: As `DeltaPipelineResource.spark_session` does.
+            SessionError: As for `DeltaPipelineResource.spark_session`.
         """
         self.known = Redaction.of(self._resource.flat_config, os.environ)
         spark = self._resource.session_in_turn()
-        self.turn.enter_context(run_of(spark))
+        self.exit_stack.enter_context(run_of(spark))
         self.known = self.known.knowing(settings_of(spark))
         return spark
 
 
 @contextmanager
 def guarded(resource: SessionSource, log: logging.Logger) -> Iterator[Guard]:
-    """Guard a step that may need its session.
+    """Redact the log lines and errors of a step that may need a session.
 
     Args:
-        resource: Makes the session.
-        log: The step's `context.log`; the engine's lines of the block go there.
+        resource: Provides the session.
+        log: The step's `context.log`, which gets the engine's log lines.
 
     Raises:
-        Failure: For a PipelineError of the block; Dagster stores it, with its causes.
-        Exception: What else the block raises, without credentials; see `Redaction.anybodys`.
+        Failure: For a PipelineError of the block; Dagster stores it with its causes.
+        Exception: Any other exception of the block, redacted; see `Redaction.anybodys`.
     """
     guard = Guard(resource)
     try:
-        with guard.turn, forwarded(log, lambda line: guard.known.text(line)):
+        with guard.exit_stack, forwarded(log, lambda line: guard.known.text(line)):
             yield guard
     except PipelineError as error:
         raise as_failure(guard.known.error(error)) from error
     except Exception as error:
-        told = guard.known.anybodys(error)
-        if told is error and told.__traceback__ is not None:
+        redacted = guard.known.anybodys(error)
+        if redacted is error and redacted.__traceback__ is not None:
             raise
-        raise told from told.__cause__
+        raise redacted from redacted.__cause__
 
 
 @contextmanager
 def guarded_session(
     resource: SessionSource, log: logging.Logger
 ) -> Iterator[tuple[SparkSession, Redaction]]:
-    """Give a step its session at once, and the redaction that knows the session's credentials.
+    """Start the session of a step at once; yield it with its redaction.
 
-    Args:
-        resource: Makes the session.
-        log: The step's `context.log`; the engine's lines of the block go there.
-
-    Raises:
-        Failure: As `guarded` does.
-        Exception: As `guarded` does.
+    Args and exceptions are those of `guarded`.
     """
     with guarded(resource, log) as guard:
         spark = guard.session()
@@ -100,5 +90,5 @@ def guarded_session(
 
 
 def as_failure(error: PipelineError) -> dg.Failure:
-    """A Dagster failure that says what the error says, and is retried only if that can help."""
+    """Convert an error into a Dagster failure, which is retried only if the error is transient."""
     return dg.Failure(str(error), allow_retries=error.transient)

@@ -1,4 +1,4 @@
-"""`DeltaPipelineResource`: the Spark session of a run, and the verb that runs a pipeline in it."""
+"""`DeltaPipelineResource`: provides the Spark session of a run, and runs a pipeline in it."""
 
 import os
 from collections.abc import Generator, Iterator, Mapping
@@ -13,7 +13,11 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.resource.interruptible_start import start_aside
 from delta_pipelines.dagster.resource.redacted_session import guarded
-from delta_pipelines.dagster.resource.shared_session import needs_turn, note_start, take_turn
+from delta_pipelines.dagster.resource.shared_session import (
+    apply_settings,
+    may_apply_settings,
+    note_start,
+)
 from delta_pipelines.dagster.resource.spark_config import flat_settings, with_named_variables
 from delta_pipelines.dagster.run.step import StepEvent, run_step
 from delta_pipelines.delta.jvm.driver_jvm import jvm_has_ended, spark_is_active
@@ -31,10 +35,10 @@ from delta_pipelines.session.session import (
 
 
 class DeltaPipelineResource(LazyPySparkResource):
-    """A Spark session with Delta, made when it is first needed, and `run` for pipelines.
+    """A Spark session with Delta, started when it is first needed, and `run` for pipelines.
 
-    It is a `LazyPySparkResource`: other assets may ask for it by that type. Its fields are not
-    shown in the launchpad unless it is made by `DeltaPipelineResource.configure_at_launch()`.
+    It is a `LazyPySparkResource`, so other assets can request it by that type. The launchpad shows
+    its fields only if it is created by `DeltaPipelineResource.configure_at_launch()`.
 
     Example:
         >>> import dagster as dg
@@ -51,42 +55,44 @@ class DeltaPipelineResource(LazyPySparkResource):
 
     warehouse: str | None = Field(
         default=None,
-        description="Folder of the tables and of the catalog. Needed unless `pyspark` is given.",
+        description="Folder of the tables and of the catalog. Required unless `pyspark` is set.",
     )
     catalog: str | None = Field(
         default=None,
-        description="PostgreSQL database to keep the catalog in, for several processes at once: "
+        description="PostgreSQL database for the catalog, to run several processes in parallel: "
         "`postgresql://user@host:port/database`. The password is read from the environment "
-        "variable DELTA_PIPELINES_CATALOG_PASSWORD; or give the whole address as a `dg.EnvVar`.",
+        "variable DELTA_PIPELINES_CATALOG_PASSWORD; or pass the whole address as a `dg.EnvVar`.",
     )
     spark_config: dict[str, Any] = Field(
         default={},
-        description="Further Spark settings, flat or nested; they win. A `dg.EnvVar`, or "
-        "`{env: NAME}`, is read when the session is built.",
+        description="Additional Spark settings, flat or nested; they override the defaults. A "
+        "`dg.EnvVar`, or `{env: NAME}`, is read when the session is built.",
     )
-    app_name: str = Field(default="delta_pipelines", description="Name that Spark's UI shows.")
+    app_name: str = Field(default="delta_pipelines", description="Application name in Spark's UI.")
     max_concurrency: int = Field(
-        default=4, gt=0, description="Datasets that one run plans, and then works on, at once."
+        default=4,
+        gt=0,
+        description="Number of datasets that one run plans, and then refreshes, in parallel.",
     )
     lock_timeout: float | None = Field(
         default=LOCK_TIMEOUT,
         ge=0,
-        description="Seconds that a run waits at most for another process that has the embedded "
-        "catalog; 0 tries once, None waits without end.",
+        description="Maximum seconds that a run waits for another process that uses the embedded "
+        "catalog; 0 tries once, None waits forever.",
     )
     lease_timeout: float = Field(
         default=600.0,
         ge=0,
-        description="Seconds that a dataset waits at most for another run that works on it.",
+        description="Maximum seconds that a dataset waits for another run that works on it.",
     )
     pyspark: dg.ResourceDependency[Any] = Field(
         default=None,  # type: ignore[arg-type]
-        description="A resource with a `spark_session`, such as a PySparkResource or "
-        "LazyPySparkResource of your own; its session must be set up for Delta.",
+        description="Another resource with a `spark_session`, such as a PySparkResource or "
+        "LazyPySparkResource; its session must be set up for Delta.",
     )
 
     _definition: dg.ResourceDefinition | None = PrivateAttr(default=None)
-    _whose: object = PrivateAttr(default_factory=object)
+    _owner: object = PrivateAttr(default_factory=object)
 
     @field_validator("warehouse", mode="before")
     @classmethod
@@ -94,17 +100,17 @@ class DeltaPipelineResource(LazyPySparkResource):
         if isinstance(warehouse, str) and not warehouse.strip():
             raise DeclarationError(
                 "DeltaPipelineResource: the warehouse is an empty text, which would mean the "
-                'working directory of whatever runs it: write DeltaPipelineResource(warehouse="...'
-                '"), or set the environment variable that it comes from.'
+                'current working directory: write DeltaPipelineResource(warehouse="..."), or '
+                "set the environment variable that it comes from."
             )
         return os.fspath(warehouse) if isinstance(warehouse, os.PathLike) else warehouse
 
     @classmethod
     def configure_at_launch(cls, **values: Any) -> Any:
-        """A resource whose fields are shown in the launchpad; see Dagster's own docs.
+        """Create a resource with fields in the launchpad; see Dagster's documentation.
 
         Args:
-            **values: What the launchpad shows at first.
+            **values: Default values of the fields.
         """
         if isinstance(values.get("spark_config"), Mapping):
             values["spark_config"] = with_named_variables(values["spark_config"])
@@ -114,25 +120,25 @@ class DeltaPipelineResource(LazyPySparkResource):
     def spark_session(self) -> SparkSession:
         """The session; the first call starts it or waits for the warehouse's catalog.
 
-        It has this resource's settings, whatever another one of the process has set, unless a run
-        of that one is under way. One that was stopped, or whose JVM crashed, is replaced.
+        It has the settings of this resource, unless another resource of the process is running a
+        pipeline. A session that was stopped, or that lost its JVM, is replaced.
 
         Raises:
-            SessionError: Java, Delta's settings, the catalog or its lock.
+            SessionError: Problems with Java, Delta's settings, the catalog or its lock.
         """
         spark = self._session()
-        if needs_turn(spark, self._whose):
-            take_turn(spark, self.flat_config, self._whose)
+        if may_apply_settings(spark, self._owner):
+            apply_settings(spark, self.flat_config, self._owner)
         return spark
 
     def session_in_turn(self) -> SparkSession:
         """The session with this resource's settings, for a run.
 
         Raises:
-            SessionError: As `spark_session` does.
+            SessionError: As for `spark_session`.
         """
         spark = self._session()
-        take_turn(spark, self.flat_config, self._whose)
+        apply_settings(spark, self.flat_config, self._owner)
         return spark
 
     def _session(self) -> SparkSession:
@@ -142,7 +148,7 @@ class DeltaPipelineResource(LazyPySparkResource):
 
     @property
     def flat_config(self) -> dict[str, str]:
-        """`spark_config` as Spark takes it: dotted keys, values as text.
+        """`spark_config` as flat dotted keys with text values.
 
         Raises:
             SessionError: An environment variable that it names is not set.
@@ -150,18 +156,19 @@ class DeltaPipelineResource(LazyPySparkResource):
         return flat_settings(self.spark_config)
 
     def run(self, context: dg.AssetExecutionContext) -> "Iterator[StepEvent]":
-        """Run what is selected of the pipeline that the running assets belong to.
+        """Run the selected datasets of the pipeline that the assets belong to.
 
         Args:
-            context: Of a function decorated with `delta_pipeline_assets`.
+            context: The context of a function decorated with `delta_pipeline_assets`.
 
         Yields:
-            One materialization per dataset, as soon as the dataset ends, with the results of its
-            checks. A dataset that failed, or was skipped because an input failed, has none; one
-            that its expectations refused has the checks' results.
+            One materialization per dataset, as soon as the dataset ends, with its check results. A
+            dataset that failed, or was skipped because an input failed, yields nothing. A dataset
+            that its expectations rejected yields only the check results.
 
         Raises:
-            Failure: After everything that could run has run; holds a table of all results.
+            Failure: A dataset failed or was skipped. Raised at the end, with a table of all
+                results.
         """
         with guarded(self, context.log) as guard:
             events = run_step(
@@ -174,7 +181,7 @@ class DeltaPipelineResource(LazyPySparkResource):
                 yield from running
 
     def get_resource_definition(self) -> dg.ResourceDefinition:  # type: ignore[override]
-        """The definition that Dagster runs: values given in code are no run config."""
+        """The definition that Dagster runs; values set in code are not part of the run config."""
         pyspark = self.nested_resources.get("pyspark")
         if pyspark is not None and not isinstance(pyspark, dg.ConfigurableResource):
             return super().get_resource_definition()
@@ -198,7 +205,7 @@ class DeltaPipelineResource(LazyPySparkResource):
         if self.warehouse is None:
             raise SessionError(
                 "DeltaPipelineResource has neither a warehouse nor a pyspark resource: write "
-                "DeltaPipelineResource(warehouse=...) to have a session made."
+                "DeltaPipelineResource(warehouse=...)."
             )
         live_or_new = partial(
             get_session,
@@ -207,35 +214,36 @@ class DeltaPipelineResource(LazyPySparkResource):
             app_name=self.app_name,
             lock_timeout=self.lock_timeout,
         )
-        asked = self.flat_config
+        requested = self.flat_config
         try:
             if spark_is_active() and not jvm_has_ended():
                 live = self._of_this_catalog(live_or_new())
-                # What only a start can give is checked; the rest is set when it is our turn.
-                fixed = {k: v for k, v in asked.items() if not can_change(live, k)}
+                # Settings that Spark reads only at its start are checked; `apply_settings` sets
+                # the others.
+                fixed = {k: v for k, v in requested.items() if not can_change(live, k)}
                 return live_or_new(config=fixed)
-            spark = live_or_new(config=asked)
+            spark = live_or_new(config=requested)
         except LiveSessionError as error:
             raise SessionError(
-                f"{error} A run of Dagster is one process: launch assets whose resources differ in "
-                "this as runs of their own, or give their pipelines one DeltaPipelineResource."
+                f"{error} A run of Dagster is one process: launch assets with such different "
+                "resources in separate runs, or give their pipelines one DeltaPipelineResource."
             ) from error
-        # Where the catalog is changes no setting that counts here, and Derby takes not every place.
+        # In memory: the catalog does not affect these settings, and Derby rejects some paths.
         given = spark_config(self.warehouse, extra={IMPLEMENTATION: "in-memory"})
-        note_start(spark, asked, {**file_settings(spark), **given})
+        note_start(spark, requested, {**file_settings(spark), **given})
         return spark
 
     def _has_ended(self) -> bool:
         if self.pyspark is not None:
-            return False  # it keeps its own
+            return False  # that resource manages its own session
         return jvm_has_ended() or not spark_is_active(self._spark_session)
 
     def _of_this_catalog(self, spark: SparkSession) -> SparkSession:
         other = live_catalog()
         if self.catalog is None and other is not None:
             raise LiveSessionError(
-                f"The session over {self.warehouse} is live with the catalog {other.url}, and this "
-                "resource names none, which means the one within the warehouse: give it "
-                "`catalog=...` too."
+                f"The live session over {self.warehouse} uses the catalog {other.url}. This "
+                "resource has no `catalog`, which means the embedded one in the warehouse: give it "
+                "the same `catalog=...`."
             )
         return spark

@@ -1,8 +1,8 @@
-"""Several resources of one process take turns with its one session; each finds its own settings.
+"""Share the one session of a process between resources with different Spark settings.
 
-A Dagster run is one process and has one JVM. When assets of two pipelines are in it, whose
-resources ask for other Spark settings, those of the first must not stay for the second: its rows
-would be computed, and its views published, by settings that it never asked for.
+A Dagster run is one process with one JVM. If it has assets of two pipelines with different Spark
+settings, the settings of the first must not stay for the second. Otherwise the second would compute
+its rows, and publish its views, with settings that it did not request.
 """
 
 import threading
@@ -17,79 +17,78 @@ from delta_pipelines.delta.jvm.sessions import can_change, set_or_unset
 
 
 @dataclass(frozen=True)
-class _Noted:
+class _Setting:
     without: str | None
-    """The setting's value where no resource asks for it; None where it is not set then."""
+    """The setting's value if no resource requests one; None if it is then not set."""
     left: str | None
-    """What the last turn left; another value since then is somebody else's, and stays theirs."""
+    """The value that a resource set last; a different value now was set by the user, and stays."""
 
 
 @dataclass(eq=False)
-class _Turns:
-    noted: dict[str, _Noted] = field(default_factory=dict)
-    """The settings that some resource has asked for."""
-    whose: object = None
-    """Who had the last turn."""
+class _SharedState:
+    settings: dict[str, _Setting] = field(default_factory=dict)
+    """The settings that some resource has requested."""
+    owner: object = None
+    """The resource that applied its settings last."""
     runs: int = 0
-    """Runs that are under way and rely on their turn."""
+    """Number of active runs, which rely on the settings."""
 
 
-_sessions: "WeakKeyDictionary[SparkSession, _Turns]" = WeakKeyDictionary()
+_sessions: "WeakKeyDictionary[SparkSession, _SharedState]" = WeakKeyDictionary()
 _guard = threading.RLock()
 
 
-def note_start(spark: SparkSession, asked: Mapping[str, str], without: Mapping[str, str]) -> None:
-    """Remember of a session that a resource has started what its settings are without it.
+def note_start(
+    spark: SparkSession, requested: Mapping[str, str], without: Mapping[str, str]
+) -> None:
+    """Record the settings that a session would have without the resource that started it.
 
     Args:
         spark: The session, started with the resource's settings.
-        asked: The resource's settings.
-        without: What the session would have been started with but for these.
+        requested: The resource's settings.
+        without: The settings of the session without those of the resource.
     """
-    noted = {
-        key: _Noted(without.get(key), spark.conf.get(key, None))
-        for key in asked
+    settings = {
+        key: _Setting(without.get(key), spark.conf.get(key, None))
+        for key in requested
         if can_change(spark, key)
     }
     with _guard:
-        _sessions[spark] = _Turns(noted)
+        _sessions[spark] = _SharedState(settings)
 
 
-def take_turn(spark: SparkSession, asked: Mapping[str, str], whose: object) -> None:
-    """Set a resource's settings, and put back what only others have asked for.
-
-    Args:
-        spark: A session, whoever started it.
-        asked: The resource's settings. Those that Spark reads only at its start stay as they are.
-        whose: Stands for the resource.
-    """
-    with _guard:
-        turns = _sessions.setdefault(spark, _Turns())
-        for key in {**turns.noted, **asked}:
-            if key not in turns.noted and not can_change(spark, key):
-                continue
-            live, known = spark.conf.get(key, None), turns.noted.get(key)
-            without = known.without if known and known.left == live else live
-            value = asked.get(key, without)
-            if value != live:
-                set_or_unset(spark, key, value)
-            turns.noted[key] = _Noted(without, value)
-        turns.whose = whose
-
-
-def needs_turn(spark: SparkSession, whose: object) -> bool:
-    """Tell whether a resource finds another one's settings in a session, and may change that.
+def apply_settings(spark: SparkSession, requested: Mapping[str, str], owner: object) -> None:
+    """Apply the settings of a resource, and reset those that only other resources requested.
 
     Args:
         spark: The session.
-        whose: Stands for the resource.
-
-    Returns:
-        False while a run is under way, whose datasets begin with the session's settings.
+        requested: The resource's settings. Settings that Spark reads only at its start are ignored.
+        owner: Identifies the resource.
     """
     with _guard:
-        turns = _sessions.get(spark)
-        return turns is None or (turns.whose is not whose and not turns.runs)
+        state = _sessions.setdefault(spark, _SharedState())
+        for key in {**state.settings, **requested}:
+            if key not in state.settings and not can_change(spark, key):
+                continue
+            live, setting = spark.conf.get(key, None), state.settings.get(key)
+            without = setting.without if setting and setting.left == live else live
+            value = requested.get(key, without)
+            if value != live:
+                set_or_unset(spark, key, value)
+            state.settings[key] = _Setting(without, value)
+        state.owner = owner
+
+
+def may_apply_settings(spark: SparkSession, owner: object) -> bool:
+    """True if the session has the settings of another resource, and no run relies on them.
+
+    Args:
+        spark: The session.
+        owner: Identifies the resource.
+    """
+    with _guard:
+        state = _sessions.get(spark)
+        return state is None or (state.owner is not owner and not state.runs)
 
 
 @contextmanager
@@ -97,13 +96,13 @@ def run_of(spark: SparkSession) -> Iterator[None]:
     """Keep the session's settings for a run while the block runs.
 
     Args:
-        spark: The session, right after a turn was taken.
+        spark: The session, right after `apply_settings`.
     """
     with _guard:
-        turns = _sessions.setdefault(spark, _Turns())
-        turns.runs += 1
+        state = _sessions.setdefault(spark, _SharedState())
+        state.runs += 1
     try:
         yield
     finally:
         with _guard:
-            turns.runs -= 1
+            state.runs -= 1

@@ -1,4 +1,4 @@
-"""`spark_config` as Spark takes it: flat, as text, with the values of environment variables."""
+"""Flatten `spark_config` to text settings, with the values of environment variables."""
 
 import os
 from collections.abc import Mapping
@@ -8,13 +8,13 @@ from delta_pipelines.errors import SessionError
 
 
 def flat_settings(settings: Mapping[str, object], prefix: str = "") -> dict[str, str]:
-    """Spark settings as flat dotted keys with text values.
+    """Flatten Spark settings to dotted keys with text values.
 
-    A `dg.EnvVar`, or `{"env": "NAME"}`, is the value of that environment variable as it is now.
+    A `dg.EnvVar`, or `{"env": "NAME"}`, becomes the current value of that environment variable.
 
     Args:
         settings: Flat, nested, or both.
-        prefix: Stands before every key.
+        prefix: Prefix of every key.
 
     Raises:
         SessionError: An environment variable is not set; names it and the setting.
@@ -37,10 +37,10 @@ def flat_settings(settings: Mapping[str, object], prefix: str = "") -> dict[str,
 
 
 def with_named_variables(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with each `dg.EnvVar` as `{"env": "NAME"}`, at any depth.
+    """Replace each `dg.EnvVar` by `{"env": "NAME"}`, at any depth.
 
-    Dagster writes it so itself, but for the defaults of `configure_at_launch`: there the name of
-    the variable would become the setting's value.
+    Dagster does this itself, except for the defaults of `configure_at_launch`, where the name of
+    the variable would become the value of the setting.
 
     Example:
         >>> import dagster as dg
@@ -58,12 +58,12 @@ def with_named_variables(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _variable(value: object) -> str | None:
-    """The environment variable that a value stands for."""
+    """The name of the environment variable in a value; None if it is a plain value."""
     if isinstance(value, Mapping):
-        # No setting of Spark ends in `.env`; one that does can be written flat.
+        # No Spark setting ends in `.env`; such a key could still be written flat.
         name = value.get("env") if len(value) == 1 else None
     else:
-        # Not by its type: `dg.EnvVar.int` gives one that Dagster does not export.
+        # Not by its type, because Dagster does not export the type of `dg.EnvVar.int`.
         name = getattr(value, "env_var_name", None)
     return name if isinstance(name, str) else None
 
@@ -72,8 +72,7 @@ def _value_of(variable: str, setting: str) -> str:
     value = os.environ.get(variable)
     if value is None:
         raise SessionError(
-            f"spark_config: {setting} is to have the value of the environment variable {variable}, "
-            "which is not set: set it for the process that executes the runs, or leave the setting "
-            "out."
+            f"spark_config: {setting} uses the environment variable {variable}, which is not set: "
+            "set it for the process that executes the runs, or remove the setting."
         )
     return value

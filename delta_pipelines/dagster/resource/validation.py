@@ -1,4 +1,4 @@
-"""The resource that a builder was given, checked while the code location loads."""
+"""Check the resource of a builder while the code location loads."""
 
 from collections.abc import Mapping
 
@@ -9,38 +9,38 @@ from delta_pipelines.errors import DeclarationError
 
 
 def check_resource(given: object) -> None:
-    """Refuse what `spark=` was given when it cannot run pipelines.
+    """Reject a value of `spark=` that cannot run pipelines.
 
     Args:
-        given: The argument: a DeltaPipelineResource, or what its `configure_at_launch()` makes,
-            whose place Dagster knows only when a run starts.
+        given: Value of the argument: a DeltaPipelineResource, or one from `configure_at_launch()`,
+            which gets its warehouse only when a run starts.
 
     Raises:
-        DeclarationError: It is something else, or has no place; says what to write.
+        DeclarationError: It is something else, or has no warehouse; says what to write.
     """
     if isinstance(given, DeltaPipelineResource):
-        # A subclass may get its session otherwise.
-        homeless = given.warehouse is None and "pyspark" not in given.nested_resources
-        if type(given) is DeltaPipelineResource and homeless:
+        # A subclass may get its session in another way.
+        no_session = given.warehouse is None and "pyspark" not in given.nested_resources
+        if type(given) is DeltaPipelineResource and no_session:
             raise DeclarationError(
                 "spark: the DeltaPipelineResource has neither a warehouse nor a pyspark resource: "
                 'write DeltaPipelineResource(warehouse="..."), the folder of the tables.'
             )
     elif not _is_configured_at_launch(given):
-        raise DeclarationError(f"spark must be a DeltaPipelineResource, not {_told(given)}")
+        raise DeclarationError(f"spark must be a DeltaPipelineResource, not {_description(given)}")
 
 
 def warehouse_of(resource: object) -> str | None:
-    """A resource's warehouse before any run: of one that is configured at launch, its default.
+    """The warehouse of a resource before any run; the default if it is configured at launch.
 
     Args:
-        resource: One that `check_resource` does not refuse.
+        resource: A resource that passed `check_resource`.
     """
     if isinstance(resource, DeltaPipelineResource):
         return resource.warehouse
     defaults = getattr(resource, "data", None)
-    place = defaults.get("warehouse") if isinstance(defaults, Mapping) else None
-    return place if isinstance(place, str) else None
+    warehouse = defaults.get("warehouse") if isinstance(defaults, Mapping) else None
+    return warehouse if isinstance(warehouse, str) else None
 
 
 def _is_configured_at_launch(given: object) -> bool:
@@ -49,7 +49,7 @@ def _is_configured_at_launch(given: object) -> bool:
     return isinstance(made_of, type) and issubclass(made_of, DeltaPipelineResource)
 
 
-def _told(given: object) -> str:
+def _description(given: object) -> str:
     if isinstance(given, type) and issubclass(given, DeltaPipelineResource):
         return 'the class: write DeltaPipelineResource(warehouse="...").'
     if isinstance(given, str):

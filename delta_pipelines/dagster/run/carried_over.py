@@ -1,8 +1,8 @@
-"""What an earlier run finished, told once more by the run that goes on from its failure.
+"""Repeat the materializations of an earlier run in a run that resumes from its failure.
 
-Dagster looks only at a run's own outputs: behind an output that a step of the run does not give it
-skips everything, and the run is green. An output of an asset is a materialization, so what stands
-is materialized once more as it is.
+Dagster only considers the outputs of the run itself. If a step does not yield an output, Dagster
+skips everything behind it, and the run still succeeds. The output of an asset is a materialization,
+so the assets that the earlier run finished are materialized again, unchanged.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ STANDING = (
     *("dagster/column_schema", COLUMN_LINEAGE, "dagster/uri", "dagster/row_count"),
     *("delta_pipelines/version", "delta_pipelines/files", "delta_pipelines/bytes", EVALUATIONS),
 )
-"""Metadata of a dataset as it is; the rest tells what a run did, and nothing is done again."""
+"""Metadata that describes the dataset; the rest describes the earlier run and is not repeated."""
 
 _DATA_VERSION = "dagster/data_version"
 _OF_THE_USER = "dagster/data_version_is_user_provided"
@@ -30,14 +30,14 @@ _OF_THE_USER = "dagster/data_version_is_user_provided"
 def unfinished(
     graph: Graph, selected: Sequence[Identifier], finished: Collection[Identifier]
 ) -> tuple[Identifier, ...]:
-    """What is still to be done: also what has finished and reads what has not.
+    """The datasets that must still run, including finished datasets with unfinished inputs.
 
-    That happens only when code changed between two runs, which gave a dataset another input.
+    The latter exist only if the code changed between two runs and gave a dataset another input.
 
     Args:
         graph: The pipeline's graph.
-        selected: Datasets, every one after what it reads.
-        finished: Those that earlier attempts finished.
+        selected: Datasets, each one after its inputs.
+        finished: The datasets that earlier attempts finished.
     """
     left: set[Identifier] = set()
     for identifier in selected:
@@ -49,11 +49,11 @@ def unfinished(
 def finishing_run(
     key: dg.AssetKey, attempts: Sequence[Attempt], current: dg.DagsterRun
 ) -> str | None:
-    """Id of the earlier run that finished an asset; None when this run has its output.
+    """Id of the earlier run that finished an asset; None if this run has its output.
 
     Args:
         key: The asset's key.
-        attempts: What this step continues, the latest first.
+        attempts: The attempts that this step continues, the latest first.
         current: The step's own run.
     """
     runs = [attempt.run_id for attempt in attempts if key in attempt.finished]
@@ -63,33 +63,33 @@ def finishing_run(
 def carried_over(
     context: dg.AssetExecutionContext, binding: PipelineBinding, identifier: Identifier, run_id: str
 ) -> "dg.MaterializeResult[None]":
-    """An asset's newest materialization once more: of the same data, from the same inputs.
+    """Repeat an asset's newest materialization, with the same data version and inputs.
 
-    Its tags come along. Without them Dagster would take the versions that inputs have by now, and
-    think of a dataset that lags behind them as fresh.
+    Its tags are copied. Without them Dagster would record the current versions of the inputs, and
+    show an outdated dataset as fresh.
 
     Args:
         context: The step's context.
         binding: The pipeline's datasets and their asset keys.
         identifier: A dataset that an earlier run finished.
-        run_id: That run.
+        run_id: The earlier run.
     """
     key = binding.key_of(identifier)
     metadata: dict[str, dg.MetadataValue[Any]] = {
         "delta_pipelines/refresh": dg.MetadataValue.text("unchanged"),
         "delta_pipelines/reason": dg.MetadataValue.text(
-            f"finished by run {run_id}, from whose failure this run goes on"
+            f"finished by run {run_id}, which this run resumes after its failure"
         ),
         "delta_pipelines/finished_by": dg.MetadataValue.dagster_run(run_id),
     }
-    # A run between the two may have refreshed it: then the newer data stand.
+    # If a run between the two has refreshed it, this is the newer materialization.
     latest = context.instance.get_latest_materialization_event(key)
     materialization = latest.asset_materialization if latest is not None else None
     if latest is None or materialization is None:  # its history was wiped
         return dg.MaterializeResult(asset_key=key, metadata=metadata)
     tags = materialization.tags or {}
     version = tags.get(_DATA_VERSION) if tags.get(_OF_THE_USER) == "true" else None
-    standing = {name: told for name, told in materialization.metadata.items() if name in STANDING}
+    standing = {name: entry for name, entry in materialization.metadata.items() if name in STANDING}
     return dg.MaterializeResult(
         asset_key=key,
         metadata=metadata | standing,
@@ -102,7 +102,7 @@ def carried_over(
 def _check_results(
     context: dg.AssetExecutionContext, key: dg.AssetKey, run_id: str
 ) -> list[dg.AssetCheckResult]:
-    """What a run found; a check that is selected and gives nothing would show as skipped."""
+    """Repeat the check results of a run; a selected check without result would show as skipped."""
     records = context.instance.get_records_for_run(
         run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION
     ).records

@@ -1,8 +1,8 @@
-"""Evaluations of expectations, each with the run that made it: kept with the materialization.
+"""Evaluations of expectations with the run that made them, stored with the materialization.
 
-A refresh that finds nothing to do looks at no row. Dagster shows of a check only what the newest
-run said, and of an asset only the metadata of its newest materialization; so what was last found is
-repeated from there, for one look-up per asset, whatever checks the runs between had selected.
+A refresh that finds nothing to do reads no rows. Dagster shows only the newest result of a check
+and only the metadata of the newest materialization. So each run copies the last evaluations into
+its materialization: one lookup per asset finds them, whatever checks the runs between selected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,17 +15,17 @@ from delta_pipelines.model.expectation_result import ExpectationResult
 from delta_pipelines.model.results import DatasetResult
 
 EVALUATIONS = "delta_pipelines/expectations"
-"""Metadata of a materialization: what its table's rows were found to be."""
+"""Metadata key of the evaluations of a table's rows."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a run found of one expectation.
+    """The result of one expectation in one run.
 
     Args:
         found: The counts.
-        run_id: The Dagster run that looked at the rows.
-        version: The table's Delta version after it; None when it was refused.
+        run_id: The Dagster run that evaluated the rows.
+        version: The table's Delta version after the run; None if the refresh failed.
     """
 
     found: ExpectationResult
@@ -34,12 +34,7 @@ class Evaluation:
 
 
 def evaluations_of(result: DatasetResult, run_id: str) -> dict[str, Evaluation]:
-    """What a run found itself, by the expectation's name.
-
-    Args:
-        result: The dataset's.
-        run_id: The Dagster run.
-    """
+    """The evaluations of this run, by the expectation's name."""
     version = result.version if result.succeeded else None
     return {found.name: Evaluation(found, run_id, version) for found in result.expectations}
 
@@ -47,27 +42,27 @@ def evaluations_of(result: DatasetResult, run_id: str) -> dict[str, Evaluation]:
 def evaluations_metadata(
     evaluations: Iterable[Evaluation],
 ) -> dict[str, dg.JsonMetadataValue]:
-    """The metadata entry that `read_evaluations` reads; none when there is nothing to tell."""
-    told = [
+    """The metadata entry that `read_evaluations` reads; empty without evaluations."""
+    entries = [
         {**asdict(evaluation.found), "run": evaluation.run_id, "version": evaluation.version}
         for evaluation in evaluations
     ]
-    return {EVALUATIONS: dg.MetadataValue.json(told)} if told else {}
+    return {EVALUATIONS: dg.MetadataValue.json(entries)} if entries else {}
 
 
 def read_evaluations(
     metadata: Mapping[str, dg.MetadataValue[Any]], conditions: Mapping[str, str]
 ) -> dict[str, Evaluation]:
-    """What a materialization tells of the expectations that are still declared as they were.
+    """Read the evaluations of the expectations that have not changed since a materialization.
 
     Args:
-        metadata: The materialization's.
-        conditions: Name -> condition of what is declared now, as it is told.
+        metadata: Metadata of the materialization.
+        conditions: Name -> redacted condition of the declared expectations.
     """
     entry = metadata.get(EVALUATIONS)
-    told = entry.value if entry is not None else None
+    entries = entry.value if entry is not None else None
     found = {}
-    for values in told if isinstance(told, list) else ():
+    for values in entries if isinstance(entries, list) else ():
         rest = dict(values)
         run_id, version = rest.pop("run"), rest.pop("version")
         result = ExpectationResult(**rest)

@@ -1,4 +1,4 @@
-"""The results of a step's asset checks."""
+"""Build the results of a step's asset checks."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -19,13 +19,7 @@ _SEVERITY = {
 def selected_checks(
     binding: PipelineBinding, identifier: Identifier, selected: Collection[dg.AssetCheckKey]
 ) -> dict[str, dg.AssetCheckKey]:
-    """The checks of a table that a step is to report, by the expectation's name.
-
-    Args:
-        binding: The pipeline's datasets, their asset keys and the names of their checks.
-        identifier: The table.
-        selected: The checks that the step is to report.
-    """
+    """The selected checks of a table, by the expectation's name."""
     keys = {
         expectation.name: dg.AssetCheckKey(
             binding.key_of(identifier), binding.checks[identifier, expectation.name]
@@ -40,7 +34,7 @@ def checks_left_out(
     written: Collection[Identifier],
     selected: Collection[dg.AssetCheckKey],
 ) -> str | None:
-    """Say which selected checks a step cannot evaluate, and why; None when there are none.
+    """Explain which selected checks a step cannot evaluate; None if it can evaluate all.
 
     Args:
         binding: The pipeline's datasets, their asset keys and the names of their checks.
@@ -57,20 +51,20 @@ def checks_left_out(
     if not left:
         return None
     return (
-        f"Checks that are skipped: {', '.join(left)}. A check is evaluated on the rows that a "
-        f"refresh of its table writes, and the table is not selected: materialize the asset to "
-        f"evaluate its checks."
+        f"These checks are skipped: {', '.join(left)}. A check is evaluated on the rows that a "
+        "refresh of its table writes, and the table is not selected. Materialize the asset to "
+        "evaluate its checks."
     )
 
 
 def check_results(
     checks: Mapping[str, dg.AssetCheckKey], evaluations: Mapping[str, Evaluation], run_id: str
 ) -> Iterator[dg.AssetCheckResult]:
-    """What is known of a dataset's expectations; nothing where no row was ever looked at.
+    """Yield the results of a dataset's checks; nothing for a check that was never evaluated.
 
     Args:
         checks: The checks to report, by the expectation's name.
-        evaluations: This run's, or an earlier one's of rows that are still there; by name.
+        evaluations: Evaluations by name, of this run or of an earlier run with the same rows.
         run_id: This run.
     """
     for name, key in checks.items():
@@ -100,4 +94,4 @@ def check_results(
 
 
 def _of_an_earlier_run(evaluation: Evaluation) -> str:
-    return f". As of version {evaluation.version}: this run looked at no row"
+    return f". As of version {evaluation.version}: this run evaluated no rows"

@@ -1,8 +1,8 @@
-"""What earlier attempts at a run did, so that a retry does only the rest.
+"""Find what earlier attempts at a run finished, so that a retry does only the rest.
 
-An attempt is earlier when a `RetryPolicy` runs the op again, or when the run repeats another one
-from its failure: Dagster then gives the same run config, and its own retry of failed steps selects
-every asset of the op again.
+There are earlier attempts if a `RetryPolicy` runs the op again, or if the run resumes another run
+from its failure. Dagster then passes the same run config, and its own retry of failed steps selects
+all assets of the op again.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import dagster as dg
 from delta_pipelines.dagster.run_config import RefreshRequest, launched_request
 
 FROM_FAILURE_TAGS = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
-"""Dagster's tags of a run that repeats only what its parent did not finish."""
+"""Dagster's tags of a run that resumes its parent from a failure."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Attempt:
     """One earlier attempt.
 
     Args:
-        run_id: Id of its Dagster run, which its commits carry too.
-        request: What its run config asked for.
+        run_id: Id of its Dagster run, also recorded in its commits.
+        request: The refresh that its run config requested.
         finished: Assets that it materialized.
     """
 
@@ -31,12 +31,9 @@ class Attempt:
 
 
 def earlier_attempts(context: dg.AssetExecutionContext) -> tuple[Attempt, ...]:
-    """The attempts that this one continues, the latest first.
+    """Find the attempts that this step continues, the latest first.
 
-    A run that repeats all steps of another continues nothing.
-
-    Args:
-        context: The running step.
+    A run that repeats all steps of another run continues nothing.
     """
     run = context.run
     attempts = []

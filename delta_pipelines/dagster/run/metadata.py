@@ -1,4 +1,4 @@
-"""What Dagster records of a materialization: the facts of one dataset's result."""
+"""Compose the metadata of a materialization from a dataset's result."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,12 +15,12 @@ COLUMN_LINEAGE = "dagster/column_lineage"
 def table_lineage(
     lineage: ColumnLineage, columns: Sequence[str], key_of: Callable[[Identifier], dg.AssetKey]
 ) -> dg.TableColumnLineage:
-    """Tell which columns of which assets a table's columns are computed from.
+    """Map each column of a table to the upstream columns that it is computed from.
 
     Args:
-        lineage: As planned.
-        columns: The table's columns; those that its query no longer gives are computed of nothing.
-        key_of: The asset key of a dataset.
+        lineage: The planned lineage.
+        columns: The table's columns; columns that the query no longer has get no upstream columns.
+        key_of: Returns the asset key of a dataset.
     """
     folded = {column.lower(): origins for column, origins in lineage.items()}
     return dg.TableColumnLineage(
@@ -43,7 +43,7 @@ MetadataEntry = (
     | dg.MetadataValue[str]
     | dg.JsonMetadataValue
 )
-"""What a metadata entry may be; Dagster keeps its own type of it to itself."""
+"""Type of a metadata entry; Dagster does not export its own type."""
 
 _SKIPPING = ("Before", "After")
 _COUNTS = {
@@ -67,11 +67,8 @@ _MERGE_TIMES = {
 def data_version(result: DatasetResult) -> dg.DataVersion | None:
     """The data version of a table: its id, and the last Delta commit that changed rows.
 
-    Args:
-        result: What a run did with the table.
-
     Returns:
-        None for views, whose data is that of their inputs: Dagster's own default behaves right.
+        None for views, which have the data of their inputs: Dagster's default is right for them.
     """
     facts = result.facts
     if facts is None or facts.rows_of is None:
@@ -85,11 +82,11 @@ def materialization_metadata(
     """Compose the metadata of one dataset; numbers stay numbers, so that Dagster plots them.
 
     Args:
-        result: What a run did with it.
-        keys: Key columns of an upsert, to mark them in the column schema.
+        result: The dataset's result.
+        keys: Key columns of an upsert, to show them in the column schema.
 
     Returns:
-        `dagster/...` entries that Dagster shows in their own places, then `delta_pipelines/...`.
+        `dagster/...` entries, which Dagster shows in special places, and `delta_pipelines/...`.
     """
     metadata: dict[str, MetadataEntry] = {
         "delta_pipelines/refresh": refresh_word(result),
@@ -115,11 +112,11 @@ def materialization_metadata(
 
 
 def refresh_word(result: DatasetResult) -> str:
-    """What was done, in the words of the metadata.
+    """The action on a dataset, as shown in the metadata.
 
     Returns:
-        `create`, `refresh`, `full refresh` or `unchanged`; when a full refresh was asked for and
-        the table does not allow it, that is said behind.
+        `create`, `refresh`, `full refresh` or `unchanged`; with a suffix if a full refresh was
+        requested and the table does not allow it.
     """
     word = "unchanged" if result.action == "none" else result.action.replace("_", " ")
     return f"{word} (full refresh not allowed)" if result.reset_blocked else word
@@ -167,7 +164,7 @@ def column_schema(schema: StructType, keys: tuple[str, ...] = ()) -> dg.TableSch
 
 
 def _merge(result: DatasetResult) -> dict[str, MetadataEntry]:
-    """How an upsert's merge was carried out; of a stream's merges the last one."""
+    """Facts about an upsert's merge; for a stream, about the last merge."""
     merge = result.merge
     if merge is None:
         return {}
@@ -181,8 +178,8 @@ def _merge(result: DatasetResult) -> dict[str, MetadataEntry]:
     if before is not None and after is not None:
         metadata["delta_pipelines/merge_files_pruned"] = before - after
     for name, metric in (_MERGE_COUNTS | _MERGE_TIMES).items():
-        if (told := merge.metrics.get(metric)) is not None:
-            metadata[f"delta_pipelines/{name}"] = told / 1000 if name in _MERGE_TIMES else told
+        if (value := merge.metrics.get(metric)) is not None:
+            metadata[f"delta_pipelines/{name}"] = value / 1000 if name in _MERGE_TIMES else value
     return metadata
 
 

@@ -1,4 +1,4 @@
-"""What an asset's newest materialization tells of rows that a run has left as they are."""
+"""Facts from the last materialization that still hold when a run changed nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ DATA_VERSION_TAG = "dagster/data_version"
 
 @dataclass(frozen=True)
 class Standing:
-    """What stands, and is to be repeated: Dagster shows what the newest materialization has.
+    """Facts that still hold; repeated because Dagster shows only the newest materialization.
 
     Args:
-        lineage: The columns' origins, whatever the rows are.
-        row_count: Rows of the table; None when they are others by now, or were not counted.
-        evaluations: Of expectations by name, of the rows that are in the table.
+        lineage: The column lineage, which does not depend on rows.
+        row_count: Rows of the table; None if the rows have changed or were not counted.
+        evaluations: Evaluations of the table's current rows, by expectation name.
     """
 
     lineage: dg.TableColumnLineage | None = None
@@ -29,12 +29,12 @@ class Standing:
 
 
 def is_asked(result: DatasetResult, *, checks: bool, lineage: bool) -> bool:
-    """True when what stands is worth a look-up. Pure.
+    """True if the last materialization must be looked up. Pure.
 
     Args:
-        result: What a run did with the dataset.
-        checks: True when a selected check has no evaluation of this run.
-        lineage: True when the plan knows the columns' origins.
+        result: The dataset's result in this run.
+        checks: True if this run has not evaluated every selected check.
+        lineage: True if the plan has the column lineage.
     """
     if not result.succeeded or result.action in ("create", "full_refresh"):
         return False
@@ -49,13 +49,13 @@ def look_up(
     result: DatasetResult,
     conditions: Mapping[str, str],
 ) -> Standing:
-    """Look at an asset's newest materialization, once.
+    """Look up an asset's newest materialization.
 
     Args:
-        instance: Where materializations are kept.
+        instance: Stores the materializations.
         key: The asset.
-        result: What this run did with it.
-        conditions: Name -> condition of its expectations, as they are told.
+        result: The dataset's result in this run.
+        conditions: Name -> redacted condition of its expectations.
     """
     latest = instance.get_latest_materialization_event(key)
     materialization = latest.asset_materialization if latest is not None else None
@@ -65,20 +65,22 @@ def look_up(
 def standing_of(
     materialization: dg.AssetMaterialization, result: DatasetResult, conditions: Mapping[str, str]
 ) -> Standing:
-    """Decide what of a materialization still holds after this run. Pure.
+    """Find the facts of a materialization that still hold after this run. Pure.
 
-    Counts hold while the table has the rows that they were made of, which its data version tells: a
-    run outside Dagster may have written since. A stream only adds rows, so of an append flow that
-    found nothing new its last batch stands, whatever the table's other flows have added.
+    Counts hold while the table has the same rows, which its data version shows: a run outside
+    Dagster may have written since. A stream only adds rows. So if an append flow found nothing new,
+    the evaluation of its last batch holds, even if other flows have added rows.
 
     Args:
-        materialization: The newest one before this run's.
-        result: What this run did with the dataset.
-        conditions: Name -> condition of its expectations, as they are told.
+        materialization: The newest materialization before this run.
+        result: The dataset's result in this run.
+        conditions: Name -> redacted condition of its expectations.
     """
     metadata = materialization.metadata
-    told = metadata.get(COLUMN_LINEAGE)
-    lineage = told.column_lineage if isinstance(told, dg.TableColumnLineageMetadataValue) else None
+    entry = metadata.get(COLUMN_LINEAGE)
+    lineage = (
+        entry.column_lineage if isinstance(entry, dg.TableColumnLineageMetadataValue) else None
+    )
     before = (materialization.tags or {}).get(DATA_VERSION_TAG, "")
     now = data_version(result)
     if now is None:

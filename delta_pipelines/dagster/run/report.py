@@ -1,4 +1,4 @@
-"""A plan and a run's results as text: log lines, markdown and the one failure."""
+"""Report a plan and the results of a run: log lines, markdown and the failure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,12 +34,7 @@ def results_table(results: Sequence[DatasetResult]) -> str:
 
 
 def summary(pipeline: str, results: Sequence[DatasetResult]) -> str:
-    """The run in one sentence.
-
-    Args:
-        pipeline: The pipeline's name.
-        results: One per dataset that the run worked on.
-    """
+    """Summarize the results of a run in one sentence."""
     counts = Counter(result.status for result in results)
     said = ", ".join(f"{count} {status}" for status, count in counts.items())
     noun = "dataset" if len(results) == 1 else "datasets"
@@ -47,13 +42,9 @@ def summary(pipeline: str, results: Sequence[DatasetResult]) -> str:
 
 
 def failure(pipeline: str, results: Sequence[DatasetResult]) -> dg.Failure | None:
-    """The failure of a run, None when every dataset has what it should have.
+    """The failure of a run; None if every dataset succeeded.
 
-    A retry is allowed only when it can help: every failed dataset failed transiently.
-
-    Args:
-        pipeline: The pipeline's name.
-        results: One per dataset that the run worked on.
+    A retry is allowed only if every failed dataset failed transiently.
     """
     failed = [result for result in results if result.status == "failed"]
     skipped = [result for result in results if result.status == "skipped"]
@@ -74,7 +65,7 @@ def failure(pipeline: str, results: Sequence[DatasetResult]) -> dg.Failure | Non
 
 
 def plan_metadata(plan: Plan) -> dict[str, MetadataEntry]:
-    """A plan as a step's metadata: as it is printed, and as plain values."""
+    """A plan as a step's metadata: as text and as plain values."""
     return {
         "plan": dg.MetadataValue.md(fenced("text", str(plan))),
         "datasets": dg.MetadataValue.json(plan.to_dict()),
@@ -82,12 +73,9 @@ def plan_metadata(plan: Plan) -> dict[str, MetadataEntry]:
 
 
 def plan_failure(plan: Plan) -> dg.Failure | None:
-    """The failure of a plan that is to have no gaps, None when it has none.
+    """The failure of a plan with errors; None if every dataset could be planned.
 
-    A retry is allowed only when it can help: every error of the plan is transient.
-
-    Args:
-        plan: Of everything that was asked for.
+    A retry is allowed only if every error of the plan is transient.
     """
     if not plan.errors:
         return None

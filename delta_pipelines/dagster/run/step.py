@@ -1,4 +1,4 @@
-"""One step of a Dagster run: plan what is selected, run it, report each dataset as it ends."""
+"""Run one Dagster step: plan the selected datasets, run them, report each one when it ends."""
 
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -46,7 +46,7 @@ from delta_pipelines.planning.plan import Plan
 from delta_pipelines.planning.selection import Selection
 
 StepEvent: TypeAlias = "dg.MaterializeResult[None] | dg.AssetCheckResult"
-"""What a step tells Dagster of a dataset."""
+"""An event that a step reports to Dagster."""
 
 
 def run_step(
@@ -58,22 +58,22 @@ def run_step(
 ) -> "Generator[StepEvent, None, None]":
     """Run the selected datasets of a step's pipeline.
 
-    Closing the iterator, or an interrupt while it waits, cancels the Spark jobs that still run.
+    Closing the iterator, or an interrupt while it waits, cancels the running Spark jobs.
 
     Args:
         context: The step's context.
-        session: Makes a session with Delta, or finds it; asked when there is something to run.
-        max_concurrency: Datasets worked on at once.
-        lease_timeout: Seconds that a dataset waits at most for another run that works on it.
+        session: Creates or finds a session with Delta; called only if there is something to run.
+        max_concurrency: Number of datasets planned, and then refreshed, in parallel.
+        lease_timeout: Maximum seconds that a dataset waits for another run that works on it.
 
     Yields:
-        One materialization per dataset that is as it should be, as soon as it is, with the results
-        of its checks; of a dataset that its expectations refused only these. What an earlier run
-        finished, which this one continues, comes first and is not run again.
+        One materialization per successful dataset, as soon as it ends, with its check results; only
+        the check results if its expectations failed. Datasets that an earlier attempt finished come
+        first and are not run again.
 
     Raises:
-        Failure: Datasets failed or were skipped; holds a table of all results. Or, where the run
-            config says `strict`, a dataset cannot be planned; holds the plan, and nothing was run.
+        Failure: Datasets failed or were skipped; has a table of all results. Or the run config is
+            `strict` and a dataset cannot be planned; has the plan, and nothing was run.
     """
     from delta_pipelines.planning.planner import make_plan
 
@@ -86,15 +86,15 @@ def run_step(
     if left_out is not None:
         context.log.warning(left_out)
     if not selected:
-        context.log.info("No dataset is selected, so no Spark is started.")
+        context.log.info("No dataset is selected, so Spark is not started.")
         return
     for identifier in selected:
         finisher = finishing_run(binding.key_of(identifier), attempts, context.run)
         if identifier not in chosen and finisher is not None:
-            context.log.info(f"{identifier}: finished by run {finisher}, so it is not run again.")
+            context.log.info(f"{identifier}: already finished by run {finisher}.")
             yield carried_over(context, binding, identifier, finisher)
     if not chosen:
-        context.log.info("Every selected dataset was finished by an earlier attempt.")
+        context.log.info("Earlier attempts have finished every selected dataset.")
         return
     request = requested_refresh(context)
     spark = session()
@@ -165,13 +165,13 @@ def _materialization(
             metadata.setdefault(ROW_COUNT, standing.row_count)
         found = {**standing.evaluations, **found}
         metadata |= evaluations_metadata(found.values())
-    except Exception as error:  # noqa: BLE001 - a report never fails what it reports
-        context.log.warning(f"{result.identifier}: it has no metadata in this run, because {error}")
+    except Exception as error:  # noqa: BLE001 - metadata must not fail the dataset
+        context.log.warning(f"{result.identifier}: its metadata is incomplete, because {error}")
     unknown = sorted(checks.keys() - found.keys())
     if unknown:
         context.log.info(
             f"{result.identifier}: its checks {', '.join(map(repr, unknown))} are not evaluated: "
-            f"this run wrote no row, and no earlier evaluation is of the rows that are there."
+            f"this run wrote no rows, and the current rows were not evaluated before."
         )
     return dg.MaterializeResult(
         asset_key=key,

@@ -1,4 +1,4 @@
-"""What one step is to do: its run config held against its selection and earlier attempts."""
+"""Decide the work of one step from its selection, its run config and earlier attempts."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from delta_pipelines.model.checkpoints import Checkpoint, checkpoints_of
 from delta_pipelines.model.identifiers import Identifier
 
 CheckpointsOf = Callable[[Identifier], Mapping[str, Checkpoint]]
-"""The checkpoints that a table has now, by the flow's name in lower case."""
+"""Returns the current checkpoints of a table, by the flow's name in lower case."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a step asks of the pipeline.
+    """The work of a step.
 
     Args:
-        refresh: Qualified names of what is selected and not finished.
-        full_refresh: Those of them to refresh fully.
-        reset_checkpoints: Flows, or tables, whose streams are read from the beginning.
-        remarks: What of the run config does not apply here, as sentences.
+        refresh: Qualified names of the selected, unfinished datasets.
+        full_refresh: The datasets among them to refresh fully.
+        reset_checkpoints: Flows or tables that read their streams from the beginning.
+        remarks: Sentences about parts of the run config that do not apply to this step.
     """
 
     refresh: tuple[str, ...]
@@ -42,17 +42,17 @@ def work_of(
     attempts: Sequence[Attempt],
     checkpoints: CheckpointsOf,
 ) -> Work:
-    """Decide on a step's work. A wipe or reset that an earlier attempt has begun is not repeated.
+    """Decide a step's work; a wipe or reset by an earlier attempt is not repeated.
 
-    The commit that wipes a table with streams names their new checkpoints and the run; when a
-    stream failed after it, the retry goes on from the micro-batches that have arrived.
+    The commit that wipes a table with streams records their new checkpoints and the run. If a
+    stream failed after this commit, the retry continues after the committed micro-batches.
 
     Args:
         graph: The pipeline's graph.
-        chosen: Datasets that are selected and not finished.
-        request: What the run config asks for.
-        attempts: Attempts that this step continues.
-        checkpoints: Looks up a table's checkpoints; asked only about attempts' work.
+        chosen: The selected, unfinished datasets.
+        request: The refresh that the run config requests.
+        attempts: The attempts that this step continues.
+        checkpoints: Looks up a table's checkpoints; called only if there are earlier attempts.
     """
     streams, asked = reset_names(graph), _asked_fully(graph, request)
     full = {
@@ -64,62 +64,60 @@ def work_of(
     reset = {name: streams[name] for name in sorted(request.reset_checkpoints)}
     outside = [name for name, identifier in full.items() if identifier not in chosen]
     outside_reset = [name for name, flows in reset.items() if flows[0].target not in chosen]
-    begun, begun_reset = [], []
+    started, started_reset = [], []
     for name in full.keys() - outside:
         runs = [
             a.run_id
             for a in attempts
             if a.request.full_refresh_all or full[name] in _asked_fully(graph, a.request)
         ]
-        if name in streams and _begun(streams[name], runs, checkpoints):
-            begun.append(name)
+        if name in streams and _is_started(streams[name], runs, checkpoints):
+            started.append(name)
     for name in reset.keys() - outside_reset:
         runs = [a.run_id for a in attempts if name in a.request.reset_checkpoints]
-        if _begun(reset[name], runs, checkpoints):
-            begun_reset.append(name)
+        if _is_started(reset[name], runs, checkpoints):
+            started_reset.append(name)
     return Work(
         refresh=tuple(str(identifier) for identifier in chosen),
-        full_refresh=tuple(str(full[n]) for n in full if n not in (*outside, *begun)),
-        reset_checkpoints=tuple(n for n in reset if n not in (*outside_reset, *begun_reset)),
+        full_refresh=tuple(str(full[n]) for n in full if n not in (*outside, *started)),
+        reset_checkpoints=tuple(n for n in reset if n not in (*outside_reset, *started_reset)),
         remarks=(
             *_remark("Views, which have no rows to wipe", views),
             *_remark("Not selected here, so not refreshed fully", outside),
             *_remark("Not selected here, so no checkpoint is reset", outside_reset),
-            *_remark("Wiped by an earlier attempt of this run, so it goes on there", begun),
-            *_remark("Reset by an earlier attempt of this run, so it goes on there", begun_reset),
+            *_remark("Already wiped by an earlier attempt, which this run continues", started),
+            *_remark(
+                "Already reset by an earlier attempt, which this run continues", started_reset
+            ),
         ),
     )
 
 
 def stored_checkpoints(spark: SparkSession) -> CheckpointsOf:
-    """Look checkpoints up in the tables; starts no Spark job.
-
-    Args:
-        spark: A session with Delta.
-    """
+    """Return a function that reads the checkpoints of a table; starts no Spark job."""
 
     def look_up(identifier: Identifier) -> Mapping[str, Checkpoint]:
         try:
             state = load_table(spark, identifier)
             return checkpoints_of(state.properties) if state else {}
         except DatasetError:
-            return {}  # The plan says what is wrong with it.
+            return {}  # The plan reports the error.
 
     return look_up
 
 
 def _asked_fully(graph: Graph, request: RefreshRequest) -> frozenset[Identifier]:
-    """What a run config names, by whichever name; one that is no longer declared is left out."""
+    """The datasets that a run config names for a full refresh, if they are still declared."""
     named = config_names(graph)
     return frozenset(named[name].identifier for name in request.full_refresh if name in named)
 
 
-def _begun(flows: Sequence[Flow], runs: Collection[str], checkpoints: CheckpointsOf) -> bool:
+def _is_started(flows: Sequence[Flow], runs: Collection[str], checkpoints: CheckpointsOf) -> bool:
     if not runs:
         return False
     stored = checkpoints(flows[0].target)
     return all(stored.get(flow.key, Checkpoint()).run in runs for flow in flows)
 
 
-def _remark(told: str, names: Sequence[str]) -> tuple[str, ...]:
-    return (f"{told}: {', '.join(sorted(names))}.",) if names else ()
+def _remark(text: str, names: Sequence[str]) -> tuple[str, ...]:
+    return (f"{text}: {', '.join(sorted(names))}.",) if names else ()

@@ -1,4 +1,4 @@
-"""Observable assets for the tables that a pipeline reads and somebody else writes."""
+"""Observable assets for the source tables of a pipeline, which other writers fill."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -28,26 +28,27 @@ def build_source_observations(
     name: str | None = None,
     resource_key: str = "delta",
 ) -> Sequence[dg.AssetsDefinition]:
-    """Make observable assets of the sources (`source(...)`) of a pipeline.
+    """Build observable assets for the sources (`source(...)`) of a pipeline.
 
-    An observation reads the Delta log and gives `<table id>:<Delta version>:<commit>` as data
-    version: the last commit that changed rows. Automation downstream starts only when the table
-    has other rows: an OPTIMIZE or VACUUM changes nothing, a table that was put back from a copy
-    and written to again has another commit.
+    An observation reads the Delta log and reports the data version
+    `<table id>:<Delta version>:<commit>` of the last commit that changed rows. Automation
+    downstream starts only when rows have changed: OPTIMIZE and VACUUM do not count, and a table
+    that was restored from a copy and written again has a different commit.
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
-        sources: Names of those to observe, where the code location has the others' assets already.
-        translator: Changes keys, groups, descriptions and so on; an instance.
+        sources: True for all sources, False for none, or the names of the sources to observe, if
+            the code location already has assets for the others.
+        translator: An instance that changes keys, groups, descriptions and so on.
         name: Name of the op; `<pipeline>_sources` by default.
         resource_key: Key of the `DeltaPipelineResource` to read with.
 
     Returns:
-        One definition with all these sources; none when there is no source.
+        One definition with all these sources; an empty sequence if there is no source.
 
     Raises:
-        DeclarationError: `pipeline` is none, its graph has problems, `sources` names what is none,
-            or Dagster refuses the op's name.
+        DeclarationError: `pipeline` is not a pipeline, its graph has problems, `sources` has an
+            unknown name, or Dagster rejects the op's name.
 
     Example:
         >>> import dagster as dg
@@ -68,7 +69,7 @@ def observations_of(
     resource_key: str,
     name: str | None = None,
 ) -> Sequence[dg.AssetsDefinition]:
-    """`build_source_observations` of a pipeline that is translated already, of these sources."""
+    """Do what `build_source_observations` does, for specs that are already built."""
     if not sources:
         return ()
     pipeline = specs.binding.pipeline.name
@@ -102,15 +103,10 @@ def observations_of(
 def observe_table(
     spark: SparkSession, key: dg.AssetKey, identifier: Identifier
 ) -> dg.ObserveResult:
-    """Read a table's log; starts no Spark job.
-
-    Args:
-        spark: A session with Delta.
-        key: The source's asset key.
-        identifier: The source's table.
+    """Observe a source by its Delta log; starts no Spark job.
 
     Raises:
-        PipelineError: There is no such table, or it is no Delta table.
+        PipelineError: The table does not exist, or is not a Delta table.
     """
     state = load_table(spark, identifier)
     if state is None:

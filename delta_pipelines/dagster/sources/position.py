@@ -1,4 +1,4 @@
-"""Where a source is: its newest commit, or the data version that Dagster last heard of."""
+"""The position of a source: its newest commit, or the last data version that Dagster recorded."""
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping
@@ -15,16 +15,16 @@ from delta_pipelines.session.config import warehouse_location
 DATA_VERSION_TAG = "dagster/data_version"
 _PAGE = 20
 _MOST_RECORDS = 1000
-"""A tick reads no further back. What it misses then is told late, not lost: the cursor stays."""
+"""Maximum records that a tick reads. What it misses is noticed later, because the cursor stays."""
 
 
 @dataclass(frozen=True)
 class SourcePosition:
-    """What is known of a source's rows without a JVM.
+    """The state of a source's rows, as far as it is known without a JVM.
 
     Args:
-        log: Its newest commit, when its folder can be read from here.
-        data_version: Else the data version of its last observation or materialization.
+        log: Its newest commit, if this process can read its folder.
+        data_version: Otherwise the data version of its last observation or materialization.
     """
 
     log: LogPosition | None = None
@@ -36,7 +36,7 @@ class SourcePosition:
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> "SourcePosition":
-        """The position that `to_dict` gave."""
+        """Read a position from the values of `to_dict`."""
         log, data_version = values.get("log"), values.get("data_version")
         return cls(
             LogPosition(**log) if isinstance(log, dict) else None,
@@ -46,18 +46,18 @@ class SourcePosition:
 
 @dataclass(frozen=True)
 class SourceSight:
-    """A look at a source.
+    """One observation of a source by the sensor.
 
     Args:
-        position: Where it is; None when nothing is known of it.
-        table: Its folder, when it can be read from here.
+        position: Its position; None when unknown.
+        table: Its folder, if this process can read it.
     """
 
     position: SourcePosition | None
     table: Path | None = None
 
     def moved(self, since: SourcePosition | None) -> bool:
-        """True when its rows may be others than at an earlier look."""
+        """True if its rows may have changed since an earlier position."""
         if self.position is None:
             return False
         if since is None or since.log is None or self.position.log is None or self.table is None:
@@ -68,32 +68,34 @@ class SourceSight:
 def look_at(
     instance: dg.DagsterInstance, key: dg.AssetKey, identifier: Identifier, warehouse: str | None
 ) -> SourceSight:
-    """Look at a source: first at its log's files, else at what Dagster recorded of it.
+    """Find the position of a source: from the files of its log, else from Dagster's records.
 
     Args:
-        instance: Where observations and materializations are recorded, with the table's place.
+        instance: Has the records of observations and materializations, with the table's location.
         key: The source's asset key.
         identifier: Its table.
-        warehouse: Folder in which tables lie that nobody gave another place.
+        warehouse: Default folder of tables without a location of their own.
     """
-    uri, version = _newest_told(instance, key)
-    places = [uri] if uri is not None else []
+    uri, version = _newest_recorded(instance, key)
+    locations = [uri] if uri is not None else []
     if warehouse is not None and identifier.in_session_catalog:
         folder = "" if identifier.schema == "default" else f"/{identifier.schema}.db"
-        places.append(f"{warehouse_location(warehouse)}{folder}/{identifier.name}")
-    for place in places:
-        table = local_table(place)
+        locations.append(f"{warehouse_location(warehouse)}{folder}/{identifier.name}")
+    for location in locations:
+        table = local_table(location)
         newest = newest_commit(table) if table else None
         if newest is not None:
             return SourceSight(SourcePosition(log=newest), table)
     return SourceSight(SourcePosition(data_version=version) if version else None)
 
 
-def _newest_told(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[str | None, str | None]:
-    """The newest place and the newest data version that any record of an asset tells.
+def _newest_recorded(
+    instance: dg.DagsterInstance, key: dg.AssetKey
+) -> tuple[str | None, str | None]:
+    """The newest location and the newest data version in the records of an asset.
 
-    Not those of its newest record: an observation by a maintenance run, or one of a user's own,
-    tells neither, and would hide the refresh before it.
+    They may come from different records: an observation of a maintenance run or of a user has
+    neither, and must not hide the refresh before it.
     """
     uri: str | None = None
     version: str | None = None
@@ -105,11 +107,11 @@ def _newest_told(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[str | 
     )
     for record in islice(records, _MOST_RECORDS):
         entry = record.event_log_entry
-        told = entry.asset_observation or entry.asset_materialization
-        if told is not None:
-            if uri is None and "dagster/uri" in told.metadata:
-                uri = str(told.metadata["dagster/uri"].value)
-            version = version or (told.tags or {}).get(DATA_VERSION_TAG)
+        event = entry.asset_observation or entry.asset_materialization
+        if event is not None:
+            if uri is None and "dagster/uri" in event.metadata:
+                uri = str(event.metadata["dagster/uri"].value)
+            version = version or (event.tags or {}).get(DATA_VERSION_TAG)
         if uri is not None and version is not None:
             break
     return uri, version
@@ -118,7 +120,7 @@ def _newest_told(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[str | 
 def _newest_first(
     page: Callable[[str | None], "dg.EventRecordsResult"],
 ) -> Iterator["dg.EventLogRecord"]:
-    """Records of one kind, read from Dagster's storage only as far as they are asked for."""
+    """Yield records of one kind, newest first; reads further pages only when needed."""
     cursor: str | None = None
     while True:
         found = page(cursor)

@@ -1,4 +1,4 @@
-"""Which of a pipeline's sources an argument means: all, none, or those that it names."""
+"""Resolve an argument that selects sources of a pipeline: all, none, or names."""
 
 from collections.abc import Collection, Sequence
 
@@ -9,21 +9,21 @@ from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.suggestions import suggestion
 
 SourceChoice = bool | Collection[str]
-"""True for every source, False for none, else the names of some, as in `source(...)`."""
+"""True for all sources, False for none, or a collection of names as in `source(...)`."""
 
 
 def chosen_sources(
     specs: PipelineSpecs, choice: SourceChoice, argument: str
 ) -> Sequence[dg.AssetSpec]:
-    """The sources that an argument means, in order of declaration.
+    """Select sources of a pipeline.
 
     Args:
         specs: The pipeline's assets and sources.
-        choice: What the argument was given.
-        argument: Its name, for an error's sentence.
+        choice: Value of the argument.
+        argument: Name of the argument, for error messages.
 
     Raises:
-        DeclarationError: It names what is no source of the pipeline, or is one text.
+        DeclarationError: A name is not the name of a source, or the value is a single text.
     """
     if isinstance(choice, bool):
         return specs.sources if choice else ()

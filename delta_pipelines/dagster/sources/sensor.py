@@ -1,4 +1,4 @@
-"""A sensor that refreshes what lies downstream of a source whose rows have moved."""
+"""The sensor that refreshes everything downstream of a source with changed rows."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.pipeline import Pipeline
 
 MOVED_TAG = "delta_pipelines/moved_sources"
-"""Tag of a run that the sensor started: which sources moved."""
+"""Tag of a run that the sensor started: the sources with changed rows."""
 _LONGEST_TAG = 200
 
 
@@ -30,31 +30,31 @@ def build_source_sensor(
     on: bool = False,
     minimum_interval_seconds: int = 30,
 ) -> dg.SensorDefinition:
-    """Make the sensor `<pipeline>_source_sensor`, which refreshes what reads a source that moved.
+    """Build the sensor `<pipeline>_source_sensor`, which starts a refresh when sources change.
 
-    A tick starts no JVM: it lists the Delta log of every source whose folder it can read (the place
-    comes from the source's last observation, else it is the warehouse's usual one), and reads the
-    commits that are new; an OPTIMIZE or VACUUM starts nothing. Of other sources, as in an object
-    store, it takes the data version of their last observation or materialization; schedule their
-    observation. A source that it sees for the first time counts as moved, since what it has missed
-    is not known; where nothing changed a refresh writes nothing.
+    A tick starts no JVM. It lists the Delta log of every source with a readable folder and reads
+    the new commits; OPTIMIZE and VACUUM do not start a refresh. The folder comes from the source's
+    last observation, or is the default one in the warehouse. For other sources, such as tables in
+    an object store, it uses the data version of the last observation or materialization, so
+    schedule their observation. A new source counts as changed, because its past is not known; a
+    refresh without changes writes nothing.
 
-    A run is asked for once: one that fails is repeated by Dagster's run retries, or its assets are
-    refreshed by a schedule, or when the source moves again.
+    The sensor requests a run once. If that run fails, its assets are refreshed by Dagster's run
+    retries, by a schedule, or when the source changes again.
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
-        job: The job whose assets are refreshed.
-        sources: Names of those to look at.
-        warehouse: Folder of the tables that nobody gave another place, or the variable that names
-            it. Not the resource: a tick would make whatever that needs, a Spark session among it.
-        translator: The one of the pipeline's assets, so that the runs find their keys.
-        on: Whether it is on in a deployment where nobody has turned it on or off.
-        minimum_interval_seconds: Seconds between two ticks, at least.
+        job: The job to run for the affected assets.
+        sources: True for all sources, or the names of the sources to watch.
+        warehouse: Default folder of the tables, or the environment variable that names it. It is
+            not the resource, because a tick would then start a Spark session.
+        translator: The translator of the pipeline's assets, which gives the same asset keys.
+        on: Whether it is on until a user switches it in the UI.
+        minimum_interval_seconds: Minimum seconds between two ticks.
 
     Raises:
-        DeclarationError: `pipeline` is none, its graph has problems, it has no source to look at,
-            or `sources` names what is none.
+        DeclarationError: `pipeline` is not a pipeline, its graph has problems, it has no source to
+            watch, or `sources` has an unknown name.
 
     Example:
         >>> import dagster as dg
@@ -81,17 +81,17 @@ def source_sensor_of(
     minimum_interval_seconds: int = 30,
     argument: str = "sources",
 ) -> dg.SensorDefinition:
-    """`build_source_sensor` of a pipeline that is translated already, with its arguments.
+    """Do what `build_source_sensor` does, for specs that are already built.
 
-    Errors call `sources` by the name of `argument`.
+    Error messages call `sources` by the name in `argument`.
     """
     binding = specs.binding
     name = binding.pipeline.name
     chosen_specs = chosen_sources(specs, sources, argument)
     if not chosen_specs:
         raise DeclarationError(
-            f"{argument}: pipeline {name} declares no source, or none was named, so nothing could "
-            "ever start a refresh; declare what it reads by source(...), or do without the sensor."
+            f"{argument}: pipeline {name} declares no source, or no source was named, so nothing "
+            "could ever start a refresh; declare its inputs with source(...), or remove the sensor."
         )
 
     def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult:
@@ -108,12 +108,15 @@ def source_sensor_of(
                 moved.append(identifier)
             now[str(identifier)] = sight.position
         cursor = json.dumps({key: position.to_dict() for key, position in now.items()})
-        told = f" Observe {', '.join(unknown)} once: not found in the warehouse." * bool(unknown)
+        hint = (
+            f" Not found in the warehouse: {', '.join(unknown)}; observe each of them once."
+            * bool(unknown)
+        )
         chosen = downstream(binding.graph, moved)
         if not chosen:
-            return dg.SensorResult(skip_reason=f"No source has other rows.{told}", cursor=cursor)
+            return dg.SensorResult(skip_reason=f"No source has changed rows.{hint}", cursor=cursor)
         names = ", ".join(str(identifier) for identifier in moved)
-        context.log.info(f"Other rows in {names}.{told}")
+        context.log.info(f"Changed rows in {names}.{hint}")
         request = dg.RunRequest(
             run_key=_run_key(context.last_run_key, context.cursor, cursor, names),
             asset_selection=[binding.key_of(identifier) for identifier in chosen],
@@ -126,27 +129,23 @@ def source_sensor_of(
         evaluation_fn=tick,
         job=job,
         minimum_interval_seconds=minimum_interval_seconds,
-        description=f"Refreshes what reads a source of pipeline {name} when its rows have moved.",
+        description=f"Refreshes everything downstream of the changed sources of pipeline {name}.",
         default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
     )
 
 
-def _run_key(*told: str | None) -> str:
-    """A key by the last run's key, the cursors of two ticks, and what moved between them.
+def _run_key(*parts: str | None) -> str:
+    """Build a run key from the last run's key, the cursors of two ticks, and the changed sources.
 
-    A tick that is repeated after a crash makes the same key, and no second run. Dagster starts none
-    of a key that it has seen, so the last run's key is in it: it stays when a cursor is reset.
+    A tick that is repeated after a crash builds the same key, so it starts no second run. The last
+    run's key is part of it because Dagster ignores a key that it has seen: after a reset of the
+    cursor the key must differ.
     """
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def downstream(graph: Graph, sources: Collection[Identifier]) -> tuple[Identifier, ...]:
-    """Tables and persisted views that read some of these, directly or through others; in order.
-
-    Args:
-        graph: The pipeline's graph.
-        sources: Tables of others.
-    """
+    """Find the tables and persisted views downstream of some sources, in topological order."""
     reached = set(sources)
     for asset in graph.assets:
         if not reached.isdisjoint(graph.inputs(asset.identifier)):
@@ -155,7 +154,7 @@ def downstream(graph: Graph, sources: Collection[Identifier]) -> tuple[Identifie
 
 
 def read_cursor(cursor: str | None) -> dict[str, SourcePosition]:
-    """The positions that the last tick left; a cursor of somebody else's counts as none."""
+    """Read the positions of the last tick; an unreadable cursor counts as empty."""
     try:
         listed = json.loads(cursor or "{}")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Asset keys of datasets, and the names by which a run config speaks of them."""
+"""Asset keys of datasets, and their names in run configs."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from delta_pipelines.model.identifiers import Identifier
 
 
 def asset_key(identifier: Identifier) -> dg.AssetKey:
-    """The default asset key of a dataset: `[schema, table]`, the catalog first if it has another.
+    """The default asset key of a dataset: `[schema, table]`, or `[catalog, schema, table]`.
 
     Args:
         identifier: Qualified name.
@@ -23,7 +23,7 @@ def asset_key(identifier: Identifier) -> dg.AssetKey:
 
 
 def qualified_name(identifier: Identifier) -> str:
-    """The table's name as metadata shows it: without the session catalog's.
+    """The table's name in metadata, without the name of the session catalog.
 
     Example:
         >>> qualified_name(Identifier("spark_catalog", "aviation", "flights"))
@@ -39,8 +39,8 @@ def config_names(graph: Graph) -> Mapping[str, Table | View]:
         graph: The pipeline's graph.
 
     Returns:
-        Declared name -> table or persisted view, in order of declaration, then the qualified names
-        that are no declared ones. Empty for a pipeline of views only, which have no rows to wipe.
+        Declared name -> table or persisted view, in order of declaration, followed by the qualified
+        names. Empty for a pipeline that only has views, which have no rows to wipe.
     """
     if not graph.tables:
         return {}

@@ -1,4 +1,4 @@
-"""The asset specs of a pipeline, and the way back from an asset key to its dataset."""
+"""Build the asset specs of a pipeline, and map asset keys to datasets."""
 
 from dataclasses import dataclass
 from types import ModuleType
@@ -21,9 +21,9 @@ class PipelineSpecs:
     """All specs of a pipeline, ready for a multi-asset.
 
     Args:
-        binding: Stands in every spec's metadata.
-        assets: Tables and persisted views, every one after what it reads.
-        sources: Tables of others.
+        binding: Part of every spec's metadata.
+        assets: Tables and persisted views, each one after its inputs.
+        sources: The declared sources.
     """
 
     binding: PipelineBinding
@@ -32,14 +32,14 @@ class PipelineSpecs:
 
 
 def build_specs(pipeline: Pipeline, translator: DeltaPipelineTranslator | None) -> PipelineSpecs:
-    """Translate a pipeline; needs no JVM.
+    """Translate a pipeline into specs; needs no JVM.
 
     Args:
         pipeline: The pipeline.
-        translator: None for the default one.
+        translator: None for the default translator.
 
     Raises:
-        DeclarationError: It is no pipeline, the graph has problems, or Dagster refuses an owner,
+        DeclarationError: It is not a pipeline, the graph has problems, or Dagster rejects an owner,
             tag, group or kind; names the dataset and its file and line.
     """
     check_pipeline(pipeline)
@@ -64,10 +64,10 @@ def build_specs(pipeline: Pipeline, translator: DeltaPipelineTranslator | None) 
 
 
 def check_pipeline(given: object) -> None:
-    """Refuse what `pipeline=` was given when it is no pipeline.
+    """Reject a value of `pipeline=` that is not a pipeline.
 
     Args:
-        given: The argument.
+        given: Value of the argument.
 
     Raises:
         DeclarationError: It is something else; says what to write.
@@ -75,19 +75,19 @@ def check_pipeline(given: object) -> None:
     if isinstance(given, Pipeline):
         return
     if isinstance(given, ModuleType):
-        held = [name for name, value in vars(given).items() if isinstance(value, Pipeline)]
-        variable = held[0] if held else "..."
-        told = f"the module {given.__name__}: write its pipeline, {given.__name__}.{variable}."
+        names = [name for name, value in vars(given).items() if isinstance(value, Pipeline)]
+        variable = names[0] if names else "..."
+        found = f"the module {given.__name__}: write its pipeline, {given.__name__}.{variable}."
     elif given is Pipeline:
-        told = 'the class: write the variable that holds what Pipeline("...", schema="...") made.'
+        found = 'the class: write the variable that holds what Pipeline("...", schema="...") made.'
     else:
         what = f"the text {given!r}" if isinstance(given, str) else type(given).__name__
-        told = f"{what}: write the variable that holds it, not its name or its datasets."
-    raise DeclarationError(f"pipeline must be a Pipeline, not {told}")
+        found = f"{what}: write the variable that holds it, not its name or its datasets."
+    raise DeclarationError(f"pipeline must be a Pipeline, not {found}")
 
 
 class _SpecBook:
-    """Translates each dataset once: the deps of every dataset ask for keys of others."""
+    """Translates each dataset once, because the deps of a dataset need the keys of its inputs."""
 
     def __init__(self, pipeline: Pipeline, translator: DeltaPipelineTranslator) -> None:
         self.graph = pipeline.graph()
@@ -102,7 +102,7 @@ class _SpecBook:
             try:
                 self._specs[identifier] = self._translator.get_asset_spec(data)
             except (dg.DagsterError, CheckError) as error:
-                raise _problem(dataset, f"Dagster refuses its asset: {error}") from error
+                raise _problem(dataset, f"Dagster rejects its asset: {error}") from error
         return self._specs[identifier]
 
     def _key(self, identifier: Identifier) -> dg.AssetKey:

@@ -1,4 +1,4 @@
-"""A pipeline's datasets, and the asset keys and check names that they have."""
+"""The datasets of a pipeline with their asset keys and check names."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ CheckNames = Mapping[tuple[Identifier, str], str]
 """Table and name of an expectation -> name of its asset check."""
 
 BINDING_KEY = "delta_pipelines/binding"
-"""Metadata key under which every asset carries its `PipelineBinding`; Dagster stores its class."""
+"""Metadata key of the `PipelineBinding` of every asset; Dagster stores only its class."""
 
 
 @dataclass(frozen=True)
 class PipelineBinding:
-    """What a run needs to find its way from selected assets to datasets.
+    """Maps the selected assets of a run to datasets.
 
     Args:
         pipeline: The pipeline.
-        graph: Its graph when the code location was loaded.
+        graph: Its graph at the time when the code location was loaded.
         identifiers: Asset key -> dataset, for tables, persisted views and sources.
         checks: Table and name of an expectation -> name of its asset check.
     """
@@ -43,23 +43,23 @@ class PipelineBinding:
 
 
 def binding_of(context: dg.AssetExecutionContext) -> PipelineBinding:
-    """The binding of the assets that a step is about.
+    """Find the binding of a step's assets.
 
     Raises:
-        DagsterInvariantViolationError: The asset was not made by `delta_pipeline_assets`.
+        DagsterInvariantViolationError: The assets were not created by `delta_pipeline_assets`.
     """
     for spec in context.assets_def.specs:
         binding = spec.metadata.get(BINDING_KEY)
         if isinstance(binding, PipelineBinding):
             return binding
     raise dg.DagsterInvariantViolationError(
-        f"{context.op_execution_context.op_def.name} was not made by @delta_pipeline_assets, so "
-        "DeltaPipelineResource.run cannot tell its pipeline: decorate the function with "
+        f"{context.op_execution_context.op_def.name} was not created by @delta_pipeline_assets, so "
+        "DeltaPipelineResource.run does not know its pipeline: decorate the function with "
         "@delta_pipeline_assets(pipeline=...)."
     )
 
 
 def names_of(binding: PipelineBinding, keys: Collection[dg.AssetKey]) -> tuple[Identifier, ...]:
-    """The datasets of asset keys, every one after what it reads."""
+    """The datasets of asset keys, each one after its inputs."""
     chosen = {binding.identifiers[key] for key in keys if key in binding.identifiers}
     return tuple(a.identifier for a in binding.graph.assets if a.identifier in chosen)

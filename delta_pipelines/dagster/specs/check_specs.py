@@ -1,4 +1,4 @@
-"""Expectations as asset checks: one per dataset and name."""
+"""Build asset checks from expectations: one per dataset and name."""
 
 import itertools
 import os
@@ -14,17 +14,17 @@ from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.security.redaction import Redaction
 
 _MEANS = {
-    "warn": "Rows that break it are written and counted.",
-    "drop": "Rows that break it are left out and counted.",
-    "fail": "A row that breaks it refuses the refresh.",
+    "warn": "Rows that break it are counted and written.",
+    "drop": "Rows that break it are counted and not written.",
+    "fail": "A row that breaks it fails the refresh.",
 }
 
 
 def check_names(graph: Graph, identifiers: Mapping[dg.AssetKey, Identifier]) -> CheckNames:
     """Name the asset checks of a pipeline; flows of one table share an expectation by its name.
 
-    Dagster takes letters, digits and `_`, and wants the keys of assets and those of checks behind
-    the keys of their assets to be all different when they are joined by `_`.
+    Dagster allows letters, digits and `_`. All asset keys, and all check names after the key of
+    their asset, must be different when their parts are joined by `_`.
 
     Args:
         graph: The pipeline's graph.
@@ -43,11 +43,7 @@ def check_names(graph: Graph, identifiers: Mapping[dg.AssetKey, Identifier]) -> 
 
 
 def check_specs(binding: PipelineBinding) -> list[dg.AssetCheckSpec]:
-    """The asset checks of a pipeline.
-
-    Args:
-        binding: Its datasets, their asset keys and the names of their checks.
-    """
+    """Build the asset checks of a pipeline."""
     known = Redaction.of(os.environ)
     return [
         dg.AssetCheckSpec(
@@ -64,12 +60,7 @@ def check_specs(binding: PipelineBinding) -> list[dg.AssetCheckSpec]:
 
 
 def expectations_of(graph: Graph, identifier: Identifier) -> list[Expectation]:
-    """A table's expectations, those of all its flows, each name once.
-
-    Args:
-        graph: The pipeline's graph.
-        identifier: A table.
-    """
+    """The expectations of all flows of a table, each name once."""
     flows = graph.flows_of(identifier)
     found = (expectation for flow in flows for expectation in flow.declaration.expectations)
     return list({expectation.name: expectation for expectation in found}.values())

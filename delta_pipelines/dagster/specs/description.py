@@ -1,4 +1,4 @@
-"""An asset's description: the comment, then its queries as code blocks."""
+"""Compose an asset's description: its comment, then its queries as code blocks."""
 
 import inspect
 import os
@@ -17,17 +17,17 @@ def describe(
 ) -> str | None:
     """Compose a dataset's description as markdown.
 
-    The code is the user's own, yet a literal in it that stands where credentials stand (a URL's
-    user part, `password="..."`, `.option("password", "...")`, the value of a secret environment
-    variable) is shown as `***`: the UI has more readers than the repository.
+    Literals in the code that look like credentials are shown as `***`, because the UI has more
+    readers than the repository: the user part of a URL, `password="..."`,
+    `.option("password", "...")`, and the value of a secret environment variable.
 
     Args:
         declaration: The dataset.
-        append_flows: Flows that fill it besides its own query; each is told by its name.
-        include_query: False leaves the code blocks out.
+        append_flows: Flows that fill it in addition to its own query; shown under their names.
+        include_query: False omits the code blocks.
 
     Returns:
-        Comment and code, None when there is neither.
+        Comment and code; None if there is neither.
 
     Example:
         >>> print(describe(Declaration("n", "view", Query(sql="SELECT 1"), comment="One")))
@@ -45,9 +45,9 @@ def describe(
         for flow in append_flows:
             known = Redaction.of(flow.spark_conf, os.environ)
             block = _code_block(flow.query)
-            told = [known.text(flow.comment)] if flow.comment else []
+            comment = [known.text(flow.comment)] if flow.comment else []
             code = [known.code(block)] if block else []
-            parts += [f"**Append flow `{flow.name}`**", *told, *code]
+            parts += [f"**Append flow `{flow.name}`**", *comment, *code]
     return "\n\n".join(parts) or None
 
 
@@ -73,7 +73,7 @@ def fenced(language: str, code: str) -> str:
         SELECT 1
         ```
     """
-    # A fence must be longer than any run of backticks in the code, which SQL may well have.
+    # The fence must be longer than any sequence of backticks in the code; SQL uses backticks.
     fence = "```"
     while fence in code:
         fence += "`"

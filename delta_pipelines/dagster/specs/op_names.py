@@ -1,4 +1,4 @@
-"""Names of ops: some that a pipeline may have are reserved in Dagster."""
+"""Check op names: Dagster reserves some names that a pipeline may have."""
 
 import dagster as dg
 
@@ -6,14 +6,14 @@ from delta_pipelines.errors import DeclarationError
 
 
 def checked_op_name(pipeline: str, name: str | None) -> str:
-    """The name of a pipeline's op, when Dagster takes it.
+    """Check and return the name of a pipeline's op.
 
     Args:
-        pipeline: The pipeline's name, which is also the op's by default.
-        name: A name of the op's own; None for none.
+        pipeline: Name of the pipeline, and of the op by default.
+        name: Another name for the op, or None.
 
     Raises:
-        DeclarationError: Dagster refuses it: `config`, `input`, `type` and others are reserved.
+        DeclarationError: Dagster rejects it; `config`, `input`, `type` and others are reserved.
 
     Example:
         >>> checked_op_name("sales", None), checked_op_name("sales", "nightly")
@@ -21,13 +21,13 @@ def checked_op_name(pipeline: str, name: str | None) -> str:
     """
     chosen = name or pipeline
     try:
-        dg.GraphDefinition(name=chosen)  # of all that Dagster exports the cheapest with a name
+        dg.GraphDefinition(name=chosen)  # the cheapest definition with a name check
     except dg.DagsterInvalidDefinitionError as error:
         advice = (
-            "give the op another one by `name`."
+            "give the op another `name`."
             if name
-            else "name the pipeline differently. Its name is part of its tables' state: of one "
-            'that has run, give only the op another name, by delta_pipeline_assets(name="...").'
+            else "give the pipeline another name. If it has run before, its name is part of its "
+            'tables: rename only the op then, with delta_pipeline_assets(name="...").'
         )
         raise DeclarationError(
             f"Pipeline {pipeline}: its op cannot be named {chosen!r}, because Dagster says: "

@@ -1,4 +1,4 @@
-"""What Dagster shows of a dataset: one method that users override."""
+"""Translate a dataset into an asset spec; users override one method."""
 
 import warnings
 from collections.abc import Callable
@@ -23,9 +23,9 @@ class DeltaPipelineTranslatorSettings:
             True by default.
         enable_code_references: Link each asset to the file and line of its declaration. True by
             default.
-        enable_virtual_views: Make persisted views virtual assets (a preview feature of Dagster): a
-            change upstream then does not mark them stale, but nothing asks for the creation of a
-            view that was never published. False by default.
+        enable_virtual_views: Make persisted views virtual assets (a preview feature of Dagster). An
+            upstream change then does not make them stale, but Dagster does not request the creation
+            of a view that was never published. False by default.
 
     Example:
         >>> quiet = DeltaPipelineTranslatorSettings(enable_query_in_description=False)
@@ -40,13 +40,13 @@ class DeltaPipelineTranslatorSettings:
 
 @dataclass(frozen=True)
 class DatasetTranslatorData:
-    """One dataset, as the translator sees it.
+    """One dataset, as the translator gets it.
 
     Args:
         pipeline: The pipeline's name.
         graph: The whole resolved graph.
         dataset: The table, persisted view or source to translate.
-        upstream_key: Gives the asset key of anything the dataset reads, as translated.
+        upstream_key: Returns the translated asset key of an input of the dataset.
 
     Example:
         >>> class ByKind(DeltaPipelineTranslator):
@@ -83,7 +83,7 @@ class DeltaPipelineTranslator:
         """Translate one dataset.
 
         Args:
-            data: The dataset and its surroundings.
+            data: The dataset, its graph and its pipeline.
 
         Returns:
             A complete spec: key, deps, description, group, owners, tags, kinds, code version and
@@ -138,7 +138,7 @@ def _append_flows(data: DatasetTranslatorData) -> tuple[Declaration, ...]:
 
 
 def _kinds(dataset: Dataset) -> set[str]:
-    # Dagster takes three at most; `streaming` has no icon, but one can filter by it.
+    # Dagster allows at most three; `streaming` has no icon, but users can filter by it.
     if dataset.kind == "view":
         return {"view", "sql"}
     if dataset.kind == "streaming_table":

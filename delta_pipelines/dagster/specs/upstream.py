@@ -1,4 +1,4 @@
-"""What a dataset reads and is made of, looked up through temporary views."""
+"""The inputs and the code version of a dataset, also through temporary views."""
 
 import hashlib
 import inspect
@@ -10,7 +10,7 @@ from delta_pipelines.user_code.definition_hash import definition_hash
 
 
 def upstream_identifiers(graph: Graph, identifier: Identifier) -> tuple[Identifier, ...]:
-    """Everything with a name that a dataset reads, also undeclared tables that its SQL names.
+    """The named inputs of a dataset, including undeclared tables in its SQL.
 
     Args:
         graph: The pipeline's graph.
@@ -31,11 +31,11 @@ def upstream_identifiers(graph: Graph, identifier: Identifier) -> tuple[Identifi
 
 
 def code_version(graph: Graph, identifier: Identifier) -> str:
-    """What Dagster shows as the version of the code: a hint for people, which decides nothing.
+    """Compute the code version that Dagster shows: a hint for users, without effect on a run.
 
-    It is known without a JVM, and so made of the declarations and of the text of the functions: the
-    dataset's own, its flows' and its temporary views'. Code that those call is not looked into;
-    whether a run refreshes a dataset is decided by the plan that Spark makes of its query.
+    It is computed without a JVM, from the declarations and the source code of the dataset, its
+    flows and its temporary views, but not of the functions that they call. Whether a run refreshes
+    a dataset depends on Spark's plan of the query instead.
 
     Args:
         graph: The pipeline's graph.
@@ -59,7 +59,7 @@ def _version(declaration: Declaration) -> str:
     try:
         text = inspect.getsource(inspect.unwrap(function)) if function else ""
     except (OSError, TypeError, ValueError):
-        text = ""  # made at run time, or an object that can be called
+        text = ""  # created at run time, or a callable object
     return _hash(f"{definition_hash(declaration)} {text}")
 
 

@@ -165,7 +165,7 @@ def test_a_translator_may_change_keys_and_dependencies_follow():
     assert deps_of(specs["converted"]) == {"dev/sales/orders", "dev/landing/rates"}
 
 
-def test_settings_turn_parts_of_the_translation_off():
+def test_settings_disable_parts_of_the_translation():
     settings = DeltaPipelineTranslatorSettings(
         enable_query_in_description=False, enable_code_references=False
     )
@@ -191,7 +191,7 @@ def test_a_translator_class_instead_of_an_instance_is_refused():
 def test_what_dagster_refuses_names_the_dataset():
     pipeline = Pipeline("p", schema="s")
     pipeline.materialized_view("t", "SELECT 1 AS n", owners=["nobody"])
-    with pytest.raises(DeclarationError, match=r"t: Dagster refuses its asset: .*nobody") as caught:
+    with pytest.raises(DeclarationError, match=r"t: Dagster rejects its asset: .*nobody") as caught:
         build_specs(pipeline, None)
     assert caught.value.problems[0].location.file.endswith("test_asset_specs.py")
 

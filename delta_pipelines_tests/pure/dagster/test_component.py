@@ -118,7 +118,7 @@ def test_several_components_share_a_resource_or_have_one_each():
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [
         ("sales", "not of the form package.module:variable"),
         ("a b:sales", "not of the form package.module:variable"),
@@ -127,12 +127,12 @@ def test_several_components_share_a_resource_or_have_one_each():
         (f"{MODULE}_empty:sales", "has no pipeline 'sales'; it declares none."),
     ],
 )
-def test_what_names_no_pipeline_is_told_in_a_sentence(target, told):
+def test_a_name_without_a_pipeline_is_an_error(target, message):
     with pytest.raises(DeclarationError) as error:
         named_pipeline(target)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
-def test_what_the_module_itself_lacks_is_told_as_it_is():
+def test_an_import_error_of_the_module_is_passed_on():
     with pytest.raises(ModuleNotFoundError, match="no_such_module_of_test_component"):
         named_pipeline(f"{MODULE}_broken:sales")

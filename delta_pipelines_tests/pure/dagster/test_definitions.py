@@ -214,7 +214,7 @@ def test_environment_variables_are_read_when_a_run_starts(monkeypatch):
     assert seen == [("/lake", 2, "delta_pipelines")]
 
 
-def test_a_resource_without_a_place_says_what_to_write():
+def test_a_resource_without_a_warehouse_says_what_to_write():
     with pytest.raises(SessionError, match=r"DeltaPipelineResource\(warehouse=\.\.\.\)"):
         _ = DeltaPipelineResource().spark_session
 

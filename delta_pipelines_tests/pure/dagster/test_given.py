@@ -32,7 +32,7 @@ BUILDERS = {
 
 @pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ("shop", "not the text 'shop': write the variable that holds it"),
         (None, "not NoneType: write the variable"),
@@ -41,14 +41,14 @@ BUILDERS = {
         (sample, f"not the module {sample.__name__}: write its pipeline, {sample.__name__}...."),
     ],
 )
-def test_what_is_no_pipeline_is_refused_by_every_builder(build, given, told):
+def test_what_is_no_pipeline_is_refused_by_every_builder(build, given, message):
     with pytest.raises(DeclarationError, match="pipeline must be a Pipeline, ") as error:
         build(given)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ("./lake", "not the text './lake': write DeltaPipelineResource(warehouse='./lake')."),
         (None, "not NoneType: write DeltaPipelineResource(warehouse="),
@@ -59,10 +59,10 @@ def test_what_is_no_pipeline_is_refused_by_every_builder(build, given, told):
         (DeltaPipelineResource(), "has neither a warehouse nor a pyspark resource: write"),
     ],
 )
-def test_what_is_no_resource_for_pipelines_is_refused(given, told):
+def test_what_is_no_resource_for_pipelines_is_refused(given, message):
     with pytest.raises(DeclarationError, match=r"^spark") as error:
         build_pipeline_definitions(sales_pipeline(), spark=given)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 class Borrowing(DeltaPipelineResource):
@@ -105,7 +105,7 @@ def test_an_empty_warehouse_is_refused_where_it_is_written_and_where_a_variable_
 
 
 @pytest.mark.parametrize("name", ["config", "input", "type", "context"])
-def test_a_pipeline_whose_name_dagster_reserves_is_told_what_to_do(name):
+def test_a_pipeline_name_that_dagster_reserves_is_an_error_with_advice(name):
     pipeline = Pipeline(name, schema="s")
     pipeline.materialized_view("t", "SELECT 1 AS n")
     assert pipeline.graph().tables
@@ -126,7 +126,7 @@ def test_a_pipeline_whose_name_dagster_reserves_is_told_what_to_do(name):
 
 @pytest.mark.parametrize("name", ["config", "two words"])
 def test_a_name_of_the_op_that_dagster_refuses_is_refused_in_a_sentence(name):
-    told = re.escape(f"Pipeline sales: its op cannot be named {name!r}")
+    message = re.escape(f"Pipeline sales: its op cannot be named {name!r}")
     for build in (delta_pipeline_assets, build_plan_job, build_source_observations):
-        with pytest.raises(DeclarationError, match=rf"{told}.*another one by `name`"):
+        with pytest.raises(DeclarationError, match=rf"{message}.*give the op another `name`"):
             build(pipeline=sales_pipeline(), name=name)

@@ -92,7 +92,7 @@ def test_a_view_has_no_data_version_of_its_own():
     assert data_version(result(kind="view", facts=TableFacts(SCHEMA))) is None
 
 
-def test_a_full_refresh_that_was_not_allowed_is_told():
+def test_a_full_refresh_that_was_not_allowed_is_in_the_metadata():
     blocked = result(reset_blocked=True)
     assert refresh_word(blocked) == "refresh (full refresh not allowed)"
     assert refresh_word(result(action="full_refresh")) == "full refresh"
@@ -151,7 +151,7 @@ def test_only_transient_failures_may_be_retried():
     assert failure("p", [result(), result("u", "unchanged", "none")]) is None
 
 
-def test_how_an_upsert_was_merged_is_told():
+def test_how_an_upsert_was_merged_is_in_the_metadata():
     merge = MergeResult(
         version=4,
         metrics={

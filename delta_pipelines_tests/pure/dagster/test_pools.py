@@ -11,7 +11,7 @@ from dagster._core.op_concurrency_limits_counter import GlobalOpConcurrencyLimit
 from delta_pipelines.dagster import delta_pipeline_assets
 from delta_pipelines.pipeline import Pipeline
 
-HELD = 2.0
+BUSY_SECONDS = 2.0
 """Seconds for which another run has the pool's one slot."""
 
 
@@ -71,7 +71,7 @@ def test_a_second_run_waits_for_the_pool_and_then_goes_on_by_itself():
             times["freed"] = time.monotonic()
             slots.free_concurrency_slot_for_step("another run", "pooled")
 
-        timer = threading.Timer(HELD, free)
+        timer = threading.Timer(BUSY_SECONDS, free)
         timer.start()
         assert job.execute_in_process(instance=instance).success
         timer.join()

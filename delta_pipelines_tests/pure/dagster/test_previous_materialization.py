@@ -49,7 +49,7 @@ def materialization(data_version="id:4"):
     )
 
 
-def test_what_an_instance_keeps_is_read_back_as_it_was_told():
+def test_stored_metadata_is_read_back_unchanged():
     with dg.DagsterInstance.ephemeral() as instance:
         assert look_up(instance, KEY, result(), DECLARED) == Standing()
         instance.report_runless_asset_event(materialization())
@@ -60,8 +60,8 @@ def test_what_an_instance_keeps_is_read_back_as_it_was_told():
 
 def test_counts_of_rows_that_are_no_longer_there_are_not_repeated():
     assert standing_of(materialization("id:3"), result(), DECLARED) == Standing(LINEAGE)
-    anew = materialization("other:4")
-    assert standing_of(anew, result(kind="streaming_table"), DECLARED) == Standing(LINEAGE)
+    other = materialization("other:4")
+    assert standing_of(other, result(kind="streaming_table"), DECLARED) == Standing(LINEAGE)
 
 
 def test_a_stream_only_adds_rows_so_its_last_batch_stands():
@@ -85,7 +85,7 @@ def test_a_refused_refresh_has_no_version():
 
 
 @pytest.mark.parametrize(
-    ("told", "checks", "lineage", "asked"),
+    ("refreshed", "checks", "lineage", "asked"),
     [
         (result(), False, True, True),
         (result(kind="streaming_table"), False, True, False),
@@ -98,5 +98,5 @@ def test_a_refused_refresh_has_no_version():
         (result("failed"), True, False, False),
     ],
 )
-def test_nothing_is_looked_up_that_would_not_be_told(told, checks, lineage, asked):
-    assert is_asked(told, checks=checks, lineage=lineage) is asked
+def test_facts_that_would_not_be_repeated_are_not_looked_up(refreshed, checks, lineage, asked):
+    assert is_asked(refreshed, checks=checks, lineage=lineage) is asked

@@ -54,8 +54,8 @@ def test_no_event_of_a_run_holds_a_credential_of_what_was_raised(no_settings, er
         stored = [dg.serialize_value(record) for record in instance.all_logs(result.run_id)]
     (failed,) = result.get_step_failure_events()
     assert failed.step_failure_data.error_source
-    told = failed.step_failure_data.error
-    shown = told.to_string()
+    error_info = failed.step_failure_data.error
+    shown = error_info.to_string()
     assert kind in shown
     assert "cannot log in with ***" in shown
     assert "because of ***" in shown
@@ -73,7 +73,7 @@ def test_what_holds_no_credential_is_raised_as_it_was(no_settings):
 
 
 @pytest.mark.parametrize("level", ["INFO", "DEBUG"])
-def test_the_trace_of_what_cannot_be_told_is_logged_without_credentials(
+def test_the_trace_of_unknown_dependencies_is_logged_without_credentials(
     no_settings, monkeypatch, caplog, level
 ):
     def broken(*_, **__):

@@ -116,7 +116,7 @@ def test_it_is_off_by_default_and_needs_a_source():
     alone.materialized_view("t", "SELECT 1 AS n")
     with pytest.raises(DeclarationError, match=r"^refresh_on_source_change: .*declares no source"):
         build_pipeline_definitions(alone, spark=lake, refresh_on_source_change=True)
-    with pytest.raises(DeclarationError, match=r"^sources: .* or none was named"):
+    with pytest.raises(DeclarationError, match=r"^sources: .* or no source was named"):
         build_source_sensor(sales(), refresh, warehouse="w", sources=[])
     with pytest.raises(DeclarationError, match=r"^sources: 'landing.stok' is not"):
         build_source_sensor(sales(), refresh, warehouse="w", sources=["landing.stok"])
@@ -135,7 +135,7 @@ def test_a_moved_source_refreshes_what_lies_downstream_of_it_and_nothing_else(ti
     assert tick.sensor.job_name == "sales_refresh"
     assert second.run_requests[0].tags["delta_pipelines/moved_sources"] == "landing.rates"
     assert second.run_requests[0].run_key != first.run_requests[0].run_key
-    assert "No source has other rows." in tick().skip_message
+    assert "No source has changed rows." in tick().skip_message
 
 
 def test_a_cursor_that_was_reset_starts_a_run_of_its_own_and_a_repeated_tick_does_not(
@@ -166,7 +166,7 @@ def test_commits_that_keep_every_row_start_nothing(tick, tmp_path):
     assert selected(tick()) == [["converted", "rated"]]
 
 
-def test_a_table_made_anew_counts_as_moved_whatever_its_version(tick, tmp_path):
+def test_a_recreated_table_counts_as_changed_whatever_its_version(tick, tmp_path):
     rates = tmp_path / "landing.db" / "rates"
     commit(rates, 0)
     commit(rates, 1)
@@ -182,7 +182,9 @@ def test_a_source_is_found_where_its_last_observation_says(tick, tmp_path, insta
     elsewhere = tmp_path / "lake of others" / "rates"
     commit(elsewhere, 0)
     missing = tick()
-    assert "Observe landing.rates, landing.stock once" in missing.skip_message
+    assert (
+        "Not found in the warehouse: landing.rates, landing.stock; observe" in missing.skip_message
+    )
     uri = {"dagster/uri": f"file:{elsewhere}"}
     key = dg.AssetKey(["landing", "rates"])
     instance.report_runless_asset_event(dg.AssetObservation(key, metadata=uri))
@@ -242,7 +244,7 @@ def test_maintenance_between_two_materializations_loses_no_refresh(tick, instanc
     assert not tick().run_requests
 
 
-def test_a_place_that_is_known_stays_known_after_maintenance(tick, tmp_path, instance):
+def test_a_known_location_stays_known_after_maintenance(tick, tmp_path, instance):
     elsewhere = tmp_path / "lake of others" / "rates"
     commit(elsewhere, 0)
     uri = {"dagster/uri": f"file:{elsewhere}"}
@@ -266,7 +268,9 @@ def test_a_tick_reads_no_more_than_a_bounded_history(tick, instance, monkeypatch
     monkeypatch.setattr(dg.DagsterInstance, "fetch_observations", counted)
     monkeypatch.setattr("delta_pipelines.dagster.sources.position._MOST_RECORDS", 25)
     maintained(instance, "rates", 60)
-    assert "Observe landing.rates, landing.stock once" in tick().skip_message
+    assert (
+        "Not found in the warehouse: landing.rates, landing.stock; observe" in tick().skip_message
+    )
     assert len([asked for asked in read if asked[0].path == ["landing", "rates"]]) == 2
 
 

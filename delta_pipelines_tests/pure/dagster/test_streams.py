@@ -109,7 +109,7 @@ def attempt(run, **request):
     return Attempt(run, read_request(request), frozenset())
 
 
-def begun_by(run, *flows):
+def started_by(run, *flows):
     return lambda table: {flow: Checkpoint(run=run) for flow in flows}
 
 
@@ -143,17 +143,27 @@ RESET = {"reset_checkpoints": ["from_web"]}
 @pytest.mark.parametrize(
     ("request_", "before", "stored", "repeated"),
     [
-        (FULLY, [attempt("r1", **FULLY)], begun_by("r1", "from_web", "from_app"), False),
-        (FULLY, [attempt("r1", full_refresh_all=True)], begun_by("r1", "from_web", "from_app"), 0),
+        (FULLY, [attempt("r1", **FULLY)], started_by("r1", "from_web", "from_app"), False),
+        (
+            FULLY,
+            [attempt("r1", full_refresh_all=True)],
+            started_by("r1", "from_web", "from_app"),
+            0,
+        ),
         # The wiping commit did not land: another run, or the first one, began these checkpoints.
-        (FULLY, [attempt("r1", **FULLY)], begun_by("r0", "from_web", "from_app"), True),
+        (FULLY, [attempt("r1", **FULLY)], started_by("r0", "from_web", "from_app"), True),
         # A flow that is new since then began alone.
-        (FULLY, [attempt("r1", **FULLY)], begun_by("r1", "from_web"), True),
+        (FULLY, [attempt("r1", **FULLY)], started_by("r1", "from_web"), True),
         # The parent made the table and was not asked to wipe it.
-        (FULLY, [attempt("r1")], begun_by("r1", "from_web", "from_app"), True),
-        (FULLY, [attempt("r2"), attempt("r1", **FULLY)], begun_by("r1", "from_web", "from_app"), 0),
-        (RESET, [attempt("r1", **RESET)], begun_by("r1", "from_web"), False),
-        (RESET, [attempt("r1", **RESET)], begun_by("r0", "from_web"), True),
+        (FULLY, [attempt("r1")], started_by("r1", "from_web", "from_app"), True),
+        (
+            FULLY,
+            [attempt("r2"), attempt("r1", **FULLY)],
+            started_by("r1", "from_web", "from_app"),
+            0,
+        ),
+        (RESET, [attempt("r1", **RESET)], started_by("r1", "from_web"), False),
+        (RESET, [attempt("r1", **RESET)], started_by("r0", "from_web"), True),
     ],
 )
 def test_a_retry_wipes_and_resets_only_what_its_parents_did_not(request_, before, stored, repeated):

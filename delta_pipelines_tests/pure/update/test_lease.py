@@ -53,7 +53,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalLeaseFiles:
     return LocalLeaseFiles(tmp_path / str(TABLE))
 
 
-def held(run_id="r1", **options):
+def lease_of(run_id="r1", **options):
     return lease_on(None, TABLE, run_id=run_id, **options)
 
 
@@ -74,14 +74,14 @@ def process(folder: Path, run: str, rounds: int):
 
 
 def test_a_free_lease_is_taken_at_once_and_costs_little(files) -> None:
-    with held() as lease:
+    with lease_of() as lease:
         assert not lease.waited
         assert json.loads(files.read(1) or "")["run_id"] == "r1"
     assert json.loads(files.read(1) or "")["released"]
     seconds = []
     for number in range(50):
         started = time.perf_counter()
-        with held(f"r{number}") as lease:
+        with lease_of(f"r{number}") as lease:
             lease.check()
         seconds.append(time.perf_counter() - started)
     assert sorted(seconds)[5] < 0.005  # the machine may be busy with something else
@@ -89,19 +89,19 @@ def test_a_free_lease_is_taken_at_once_and_costs_little(files) -> None:
 
 
 def test_a_run_enters_its_own_lease_again(files) -> None:
-    with held() as outer:
-        with held() as inner:
+    with lease_of() as outer:
+        with lease_of() as inner:
             assert inner is outer
         outer.check()
         with pytest.raises(LeaseTimeoutError):
-            held("r2", timeout=0).__enter__()
-    with held("r2", timeout=0):
+            lease_of("r2", timeout=0).__enter__()
+    with lease_of("r2", timeout=0):
         pass
 
 
 def test_a_timeout_says_who_works_on_the_table_and_can_be_retried(files) -> None:
     started = time.monotonic()
-    with held(), pytest.raises(LeaseTimeoutError) as caught, held("r2", timeout=0.3):
+    with lease_of(), pytest.raises(LeaseTimeoutError) as caught, lease_of("r2", timeout=0.3):
         pass
     assert 0.3 <= time.monotonic() - started < 3
     assert caught.value.transient
@@ -111,20 +111,20 @@ def test_a_timeout_says_who_works_on_the_table_and_can_be_retried(files) -> None
     assert "(`lease_timeout`, `--lease-timeout`)" in str(caught.value)
 
 
-def test_a_waiting_run_goes_on_when_the_other_ends_and_knows_that_it_waited(files) -> None:
-    first = held()
+def test_a_waiting_run_continues_after_the_other_and_knows_that_it_waited(files) -> None:
+    first = lease_of()
     first.__enter__()
     timer = threading.Timer(0.2, first.__exit__, args=(None, None, None))
     timer.start()
-    with held("r2", timeout=20) as lease:
+    with lease_of("r2", timeout=20) as lease:
         assert lease.waited
     timer.join()
 
 
 def test_a_waiting_run_says_for_whom(files, monkeypatch, caplog) -> None:
     monkeypatch.setattr(leases, "FIRST_LOG_SECONDS", 0.0)
-    with caplog.at_level(logging.WARNING), held(), pytest.raises(LeaseTimeoutError):
-        held("r2", timeout=0.2).__enter__()
+    with caplog.at_level(logging.WARNING), lease_of(), pytest.raises(LeaseTimeoutError):
+        lease_of("r2", timeout=0.2).__enter__()
     [record] = caplog.records
     assert "s.t: waiting for run r1 (process" in record.getMessage()
 
@@ -132,14 +132,14 @@ def test_a_waiting_run_says_for_whom(files, monkeypatch, caplog) -> None:
 def test_a_cancelled_run_stops_waiting(files) -> None:
     cancelled = threading.Event()
     threading.Timer(0.2, cancelled.set).start()
-    with held(), pytest.raises(DatasetError, match="interrupted while it waited for run r1"):
-        held("r2", cancelled=cancelled.is_set).__enter__()
+    with lease_of(), pytest.raises(DatasetError, match="interrupted while it waited for run r1"):
+        lease_of("r2", cancelled=cancelled.is_set).__enter__()
 
 
 def test_an_exception_releases_the_lease(files) -> None:
-    with pytest.raises(KeyboardInterrupt), held():
+    with pytest.raises(KeyboardInterrupt), lease_of():
         raise KeyboardInterrupt
-    with held("r2", timeout=0):
+    with lease_of("r2", timeout=0):
         pass
 
 
@@ -156,14 +156,14 @@ def test_a_lease_of_another_machine_is_kept_while_it_beats_and_taken_when_it_is_
     )
     beats.start()
     started = time.monotonic()
-    with held(timeout=20) as lease:
+    with lease_of(timeout=20) as lease:
         assert time.monotonic() - started > 1.2 + 0.6 - 0.1
         assert lease.number == 5
     beats.join()
 
 
-def test_a_run_whose_lease_was_taken_does_not_commit(files) -> None:
-    with held() as lease:
+def test_a_run_that_lost_its_lease_does_not_commit(files) -> None:
+    with lease_of() as lease:
         lease.check()
         files.create(lease.number + 1, OTHER)
         with pytest.raises(DatasetError, match="another run took the table over") as caught:
@@ -174,7 +174,7 @@ def test_a_run_whose_lease_was_taken_does_not_commit(files) -> None:
 
 def test_a_holder_shows_signs_of_life_until_it_releases(files, monkeypatch) -> None:
     monkeypatch.setattr(leases, "HEARTBEAT_SECONDS", 0.05)
-    with held():
+    with lease_of():
         time.sleep(0.5)
         assert json.loads(files.read(1) or "")["beat"] >= 2
     time.sleep(0.2)
@@ -189,7 +189,7 @@ def test_a_number_that_was_used_and_removed_gives_no_second_holder(files, monkey
     monkeypatch.setattr(LocalLeaseFiles, "numbers", lambda self: next(seen, None) or real())
     files.create(5, '{"run_id": "a", "host": "h", "machine": "m", "released": true}')
     with pytest.raises(LeaseTimeoutError, match="run far"):
-        held(timeout=0.2).__enter__()
+        lease_of(timeout=0.2).__enter__()
     assert 6 not in real()
 
 
@@ -202,9 +202,9 @@ def test_a_run_that_others_forestall_every_time_waits_like_any_other(files, monk
 
     monkeypatch.setattr(LocalLeaseFiles, "create", too_late)
     with pytest.raises(LeaseTimeoutError):
-        held(timeout=0.3).__enter__()
+        lease_of(timeout=0.3).__enter__()
     with pytest.raises(DatasetError, match="interrupted"):
-        held(cancelled=lambda: True).__enter__()
+        lease_of(cancelled=lambda: True).__enter__()
 
 
 def test_a_run_that_another_forestalled_knows_that_it_waited(files, monkeypatch) -> None:
@@ -216,7 +216,7 @@ def test_a_run_that_another_forestalled_knows_that_it_waited(files, monkeypatch)
         return real(self, number, text)
 
     monkeypatch.setattr(LocalLeaseFiles, "create", forestalled)
-    with held(timeout=20) as lease:
+    with lease_of(timeout=20) as lease:
         assert (lease.waited, lease.number) == (True, 2)
 
 
@@ -254,7 +254,7 @@ def test_a_slow_store_keeps_only_its_own_table_waiting(files, monkeypatch) -> No
     assert names == ["other"]
     # Two threads of one run have one lease between them.
     assert len({id(lease) for name, lease in got if name == "t"}) == 1
-    with held("r2", timeout=0):
+    with lease_of("r2", timeout=0):
         pass
 
 
@@ -263,21 +263,21 @@ def test_a_file_system_without_links_does_too(files, monkeypatch) -> None:
         raise PermissionError
 
     monkeypatch.setattr(os, "link", no_links)
-    with held() as lease:
+    with lease_of() as lease:
         lease.check()
         assert not files.create(lease.number, "again")
         with pytest.raises(LeaseTimeoutError):
-            held("r2", timeout=0).__enter__()
+            lease_of("r2", timeout=0).__enter__()
 
 
 def test_a_process_killed_with_its_lease_blocks_nobody(files, tmp_path) -> None:
     with process(tmp_path, "killed", 0) as holder:
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(LeaseTimeoutError, match=rf"run killed \(process {holder.pid} on"):
-            held(timeout=0).__enter__()
+            lease_of(timeout=0).__enter__()
         holder.kill()
         started = time.monotonic()
-        with held(timeout=20):
+        with lease_of(timeout=20):
             assert time.monotonic() - started < 2
 
 

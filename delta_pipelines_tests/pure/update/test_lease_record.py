@@ -16,7 +16,7 @@ RECORD = LeaseRecord(
 
 
 def alive(*pids: int):
-    return lambda mark: mark.pid in pids
+    return lambda process: process.pid in pids
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
@@ -62,10 +62,10 @@ def test_a_process_is_known_by_its_start_too() -> None:
 
 def test_a_killed_process_is_gone_even_before_its_parent_has_noticed() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    mark = identity_of(child.pid)
-    assert runs(mark)
+    process = identity_of(child.pid)
+    assert runs(process)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # still a zombie
-    assert not runs(mark)
+    assert not runs(process)
     child.communicate()
-    assert not runs(mark)
+    assert not runs(process)

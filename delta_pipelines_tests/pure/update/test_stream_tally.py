@@ -3,15 +3,15 @@
 from delta_pipelines.model.expectation_result import ExpectationResult
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.planning.plan import DatasetPlan
-from delta_pipelines.update.stream_tally import BatchMark, BatchResult, StreamTally
+from delta_pipelines.update.stream_tally import BatchId, BatchResult, StreamTally
 
 TABLE = Identifier(None, "s", "t")
 FULL = DatasetPlan("t", TABLE, "streaming_table", "full_refresh", "asked for")
 GOES_ON = DatasetPlan("t", TABLE, "streaming_table", "refresh", "new rows are appended")
 
 
-def batch(number: int) -> BatchMark:
-    return BatchMark("checkpoint", number)
+def batch(number: int) -> BatchId:
+    return BatchId("checkpoint", number)
 
 
 def test_batches_of_all_attempts_add_up() -> None:
@@ -27,11 +27,11 @@ def test_a_batch_that_the_table_has_already_counts_once() -> None:
     tally = StreamTally()
     tally.add(batch(0), BatchResult(5, {"numOutputRows": 2}))
     tally.add(batch(0), BatchResult(None, {}))
-    tally.add(BatchMark("another checkpoint", 0), BatchResult(6, {"numOutputRows": 1}))
+    tally.add(BatchId("another checkpoint", 0), BatchResult(6, {"numOutputRows": 1}))
     assert (tally.version, tally.batches, tally.metrics["numOutputRows"]) == (6, 2, 3)
 
 
-def test_what_the_first_commit_did_is_told_whatever_a_retry_plans() -> None:
+def test_a_retry_keeps_the_plan_of_the_first_commit() -> None:
     tally = StreamTally()
     tally.committed(4, FULL)
     tally.committed(5, GOES_ON)
@@ -41,7 +41,7 @@ def test_what_the_first_commit_did_is_told_whatever_a_retry_plans() -> None:
 def test_expectations_of_all_batches_add_up() -> None:
     tally = StreamTally()
     for number, broken in enumerate((1, 2)):
-        held = ExpectationResult("has a code", "code IS NOT NULL", "drop", rows=4, broken=broken)
-        tally.add(batch(number), BatchResult(number, {}, expectations=(held,)))
-    [held] = tally.expectations
-    assert (held.rows, held.broken) == (8, 3)
+        result = ExpectationResult("has a code", "code IS NOT NULL", "drop", rows=4, broken=broken)
+        tally.add(batch(number), BatchResult(number, {}, expectations=(result,)))
+    [result] = tally.expectations
+    assert (result.rows, result.broken) == (8, 3)

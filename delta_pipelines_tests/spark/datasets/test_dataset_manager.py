@@ -159,7 +159,7 @@ def test_materialize_datasets_wipes_what_the_plan_refreshes_fully(spark, schema,
     assert seen_view(spark, f"{schema}.v").rows == [(1,)]
 
 
-def test_a_plan_serves_as_the_update_and_what_is_protected_is_told(spark, schema, feed, info):
+def test_a_plan_serves_as_the_update_and_protected_tables_are_logged(spark, schema, feed, info):
     pipeline = scratch(schema)
     kept = {"pipelines.reset.allowed": "false"}
     merged(pipeline, "kept", feed, keys=["id"], table_properties=kept)

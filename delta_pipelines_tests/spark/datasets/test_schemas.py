@@ -27,11 +27,11 @@ def test_the_folder_of_a_new_schema_is_made_where_the_catalog_puts_it(
         for _ in range(2):
             schemas.ensure_schema(spark, Identifier(None, name, "t"))
         assert made == [name]
-        place = Path(unquote(spark.catalog.getDatabase(name).locationUri.removeprefix("file:")))
-        assert place.is_dir()
-        assert place.name == f"{name}.db"
+        location = Path(unquote(spark.catalog.getDatabase(name).locationUri.removeprefix("file:")))
+        assert location.is_dir()
+        assert location.name == f"{name}.db"
         again = f"{name}_too"
         make_schema_folder(spark, again)
-        assert (place.parent / f"{again}.db").is_dir()
+        assert (location.parent / f"{again}.db").is_dir()
     finally:
         spark.sql(f"DROP SCHEMA IF EXISTS {name}")

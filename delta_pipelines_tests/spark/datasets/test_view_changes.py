@@ -55,12 +55,12 @@ def test_what_cannot_be_published_is_known_while_planning(spark, schema, old):
     spark.sql("DECLARE OR REPLACE VARIABLE limit_here INT DEFAULT 3")
     spark.range(1).createOrReplaceGlobalTempView("seen_by_all")
     try:
-        for sql, options, told in REFUSED:
+        for sql, options, message in REFUSED:
             pipeline = declaring(schema, sql, **options)
             pipeline.materialized_view("other", "SELECT 1 AS n")
             with pytest.raises(dp.PlanError) as error:
                 pipeline.run(spark, strict=True)
-            assert told in str(error.value)
+            assert message in str(error.value)
     finally:
         spark.sql("DROP TEMPORARY FUNCTION IF EXISTS doubled_here")
         spark.sql("DROP TEMPORARY FUNCTION IF EXISTS added_here")

@@ -58,7 +58,7 @@ def test_a_hand_made_view_is_taken_over_and_the_plan_says_so(spark, schema):
     assert (again.action, again.notes) == ("none", ())
 
 
-def test_a_view_published_before_there_were_marks_is_ours_and_gets_one(spark, schema):
+def test_a_view_published_before_there_were_owner_properties_is_ours_and_gets_one(spark, schema):
     pipeline = declaring("ours", schema, "SELECT 1 AS n")
     plan = pipeline.plan(spark)
     view, flow = plan.graph.views["v"], plan.graph.flow(plan.graph.views["v"].identifier)
@@ -69,9 +69,9 @@ def test_a_view_published_before_there_were_marks_is_ours_and_gets_one(spark, sc
     assert (planned.action, planned.notes) == ("refresh", ())
     assert planned.reason == "its properties do not name the pipeline that owns it yet"
     run_well(pipeline, spark)
-    mark = {"delta_pipelines.pipeline": "ours"}
-    assert seen_view(spark, f"{schema}.v").properties == mark
+    owner_property = {"delta_pipelines.pipeline": "ours"}
+    assert seen_view(spark, f"{schema}.v").properties == owner_property
     assert run_well(pipeline, spark).results["v"].status == "unchanged"
 
     DatasetManager(spark).materialize_view(view, flow)
-    assert seen_view(spark, f"{schema}.v").properties == mark, "it stays with its owner"
+    assert seen_view(spark, f"{schema}.v").properties == owner_property, "it stays with its owner"

@@ -20,7 +20,7 @@ from delta_pipelines_tests.support.pipelines import (
     seen_view,
 )
 
-MARK = {"delta_pipelines.pipeline": "scratch"}
+OWNER_PROPERTY = {"delta_pipelines.pipeline": "scratch"}
 
 
 @pytest.fixture
@@ -83,14 +83,14 @@ def test_a_view_is_created_or_replaced_with_its_comment_and_properties(spark, sc
     pipeline.view("v", "SELECT id FROM t;", comment="it's", table_properties={"a'b": "c\\d"})
     assert run_well(pipeline, spark).results["v"].action == "create"
     made = seen_view(spark, f"{schema}.v")
-    assert (made.comment, made.properties) == ("it's", {"a'b": "c\\d", **MARK})
+    assert (made.comment, made.properties) == ("it's", {"a'b": "c\\d", **OWNER_PROPERTY})
 
     pipeline = scratch(schema)
     mirror(pipeline, "t", feed)
     pipeline.view("v", "SELECT v FROM t", comment="other")
     assert run_well(pipeline, spark).results["v"].action == "refresh"
     made = seen_view(spark, f"{schema}.v")
-    assert (made.rows, made.comment, made.properties) == ([("a",), ("b",)], "other", MARK)
+    assert (made.rows, made.comment, made.properties) == ([("a",), ("b",)], "other", OWNER_PROPERTY)
 
 
 def test_a_view_that_is_published_exactly_so_is_left_alone(spark, schema, feed):
@@ -252,7 +252,7 @@ def test_settings_of_a_view_do_not_reach_the_views_that_it_reads(spark, schema, 
     assert "CAST_INVALID_INPUT" in str(error)
 
 
-def test_other_settings_publish_a_view_anew(spark, schema, feed):
+def test_other_settings_publish_a_view_again(spark, schema, feed):
     def declared(**options):
         pipeline = scratch(schema)
         mirror(pipeline, "t", feed)
@@ -271,7 +271,7 @@ def test_other_settings_publish_a_view_anew(spark, schema, feed):
     assert rows_of(spark, f"{schema}.v") == [(1, None), (2, None)]
 
 
-def test_a_view_that_is_dropped_after_the_plan_is_told_as_created(spark, schema):
+def test_a_view_that_is_dropped_after_the_plan_is_reported_as_created(spark, schema):
     pipeline = scratch(schema)
     pipeline.materialized_view("t", "SELECT 1 AS n")
     pipeline.view("v", f"SELECT n FROM {schema}.t")
@@ -279,8 +279,8 @@ def test_a_view_that_is_dropped_after_the_plan_is_told_as_created(spark, schema)
     plan = pipeline.plan(spark)
     assert plan.datasets["v"].action == "none"
     spark.sql(f"DROP VIEW {schema}.v")
-    (told,) = [result for result in pipeline.iter_results(plan, spark) if result.name == "v"]
-    assert (told.status, told.action, told.reason) == (
+    (result,) = [result for result in pipeline.iter_results(plan, spark) if result.name == "v"]
+    assert (result.status, result.action, result.reason) == (
         "completed",
         "create",
         "the view does not exist",

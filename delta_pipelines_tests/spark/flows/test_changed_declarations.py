@@ -81,7 +81,7 @@ def two_flows(schema, *names):
     return pipeline
 
 
-def test_a_flow_that_was_away_during_a_full_refresh_begins_anew(spark, schema):
+def test_a_flow_that_was_away_during_a_full_refresh_starts_from_the_beginning(spark, schema):
     land(spark, f"{schema}.x", 1)
     land(spark, f"{schema}.y", 2)
     run_well(two_flows(schema, "x", "y"), spark)
@@ -101,7 +101,7 @@ def test_a_flow_that_was_away_during_refreshes_goes_on(spark, schema):
     assert numbers(spark, schema) == [1, 2, 3]
 
 
-def test_a_batch_that_replaced_a_streams_rows_makes_the_stream_begin_anew(spark, schema, landing):
+def test_a_stream_starts_from_the_beginning_after_a_batch_replaced_its_rows(spark, schema, landing):
     run_well(upsert(schema), spark)
     batch = upsert(schema, "SELECT * FROM {}.src WHERE id = 0")
     run_well(batch, spark, full_refresh=["t"])
@@ -122,9 +122,9 @@ KINDS = {
 def test_another_kind_needs_a_full_refresh(spark, schema, landing, first, second):
     run_well(KINDS[first](schema), spark)
     result = run_one(KINDS[second](schema), spark)
-    told = str(failure(result))
-    assert f"holds the rows of a {first.replace('_', ' ')}" in told
-    assert "full_refresh=['t']" in told
+    message = str(failure(result))
+    assert f"holds the rows of a {first.replace('_', ' ')}" in message
+    assert "full_refresh=['t']" in message
     assert run(KINDS[second](schema), spark, full_refresh=["t"]).results["t"].version
     assert numbers(spark, schema) == [0, 1, 2]
     land(spark, landing, 3)
@@ -137,8 +137,8 @@ def test_another_kind_takes_no_row_of_a_protected_table(spark, schema, landing):
     run_well(upsert(schema, "SELECT * FROM {}.src", **kept), spark)
     less = view(schema, "SELECT * FROM {}.src WHERE id > 1", **kept)
     for options in ({}, {"full_refresh_all": True}):
-        told = str(failure(run_one(less, spark, **options)))
-        assert "after allowing that by pipelines.reset.allowed" in told
+        message = str(failure(run_one(less, spark, **options)))
+        assert "after allowing that by pipelines.reset.allowed" in message
     assert numbers(spark, schema) == [0, 1, 2]
 
 
@@ -190,7 +190,7 @@ def test_what_the_table_itself_says_protects_it_too(spark, schema, landing, capl
     assert numbers(spark, schema) == [0, 1, 2]
 
 
-def test_a_protection_that_left_the_declaration_ends_with_a_refresh(spark, schema, landing):
+def test_a_protection_that_left_the_declaration_is_removed_by_a_refresh(spark, schema, landing):
     kept = {"table_properties": {"pipelines.reset.allowed": "false"}}
     run_well(upsert(schema, "SELECT * FROM {}.src", **kept), spark)
     spark.sql(f"INSERT INTO {schema}.t VALUES (77)")
@@ -240,7 +240,7 @@ def test_a_sequence_may_come_with_the_column_that_it_names(spark, schema, sequen
 
 
 @pytest.mark.parametrize("sequence", ["rand()", "map('a', n)", "uuid()"])
-def test_a_sequence_that_orders_nothing_is_told_while_planning(spark, schema, sequence):
+def test_a_sequence_that_orders_nothing_is_reported_while_planning(spark, schema, sequence):
     pipeline = scratch(schema)
     pipeline.upsert("t", "SELECT 1 AS id, 2 AS n", keys=["id"], sequence_by=sequence)
     (problem,) = pipeline.plan(spark).errors
@@ -248,7 +248,7 @@ def test_a_sequence_that_orders_nothing_is_told_while_planning(spark, schema, se
     assert load_table(spark, dp.Identifier(None, schema, "t")) is None
 
 
-def test_an_append_only_table_is_told_while_planning(spark, schema):
+def test_an_append_only_table_is_reported_while_planning(spark, schema):
     spark.sql(
         f"CREATE TABLE {schema}.t (n INT) USING delta TBLPROPERTIES ('delta.appendOnly' = 'true')"
     )
@@ -268,7 +268,7 @@ def published(schema, base, value):
     return pipeline
 
 
-def test_a_view_that_reads_another_schemas_table_is_published_anew(spark, schema):
+def test_a_view_that_reads_another_schemas_table_is_published_again(spark, schema):
     one, two = f"{schema}_one", f"{schema}_two"
     run_well(published(schema, one, 1), spark)
     assert rows_of(spark, f"{schema}.v") == [(1,)]
@@ -356,7 +356,7 @@ def test_a_text_or_a_column_named_like_a_time_is_none(spark, schema):
     assert run_one(pipeline, spark).status == "unchanged"
 
 
-def test_an_upsert_tells_how_many_rows_its_table_has(spark, schema, landing):
+def test_an_upsert_reports_how_many_rows_its_table_has(spark, schema, landing):
     pipeline = upsert(schema, "SELECT * FROM {}.src")
     assert run_one(pipeline, spark).rows == 3
     land(spark, landing, 3, 4)

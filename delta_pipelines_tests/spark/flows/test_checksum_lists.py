@@ -22,11 +22,11 @@ def check_list(spark, name: str) -> int:
     """Hold the newest version's list against the log; gives the version."""
     state = load_table(spark, Identifier(None, *name.split(".")))
     folder = state.location.removeprefix("file:")
-    told = json.loads(Path(folder, "_delta_log", f"{state.version:020}.crc").read_text())
-    listed = {unquote(file["path"]): file.get("deletionVector") for file in told["allFiles"]}
+    checksum = json.loads(Path(folder, "_delta_log", f"{state.version:020}.crc").read_text())
+    listed = {unquote(file["path"]): file.get("deletionVector") for file in checksum["allFiles"]}
     standing = standing_files(folder)
     assert listed == {name: file.get("deletionVector") for name, file in standing.items()}
-    assert told["numFiles"] == len(listed)
+    assert checksum["numFiles"] == len(listed)
     return state.version
 
 

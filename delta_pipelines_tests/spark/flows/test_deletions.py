@@ -61,8 +61,8 @@ def test_no_expectation_keeps_a_deletion_from_its_row(spark, schema):
     assert counted(only) == [(name, 0, 0) for name, *_ in counted(only)]
     assert [row[0] for row in rows_of(spark, f"{schema}.t")] == [2, 4]
     table = load_table(spark, dp.Identifier(None, schema, "t"))
-    told = json.loads(history_entry(spark, table.location, table.version).user_metadata)
-    assert told["expectations"]["has a name"] == {"rows": 0, "broken": 0}
+    metadata = json.loads(history_entry(spark, table.location, table.version).user_metadata)
+    assert metadata["expectations"]["has a name"] == {"rows": 0, "broken": 0}
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["create", "full refresh"])

@@ -70,7 +70,7 @@ def test_an_expectation_that_fails_leaves_the_table_as_it_was(spark, schema):
     error = failure(result)
     assert isinstance(error, dp.ExpectationError)
     assert not error.transient
-    assert "2 of 3 rows break 'positive' (n > 0). Nothing of it was written." in str(error)
+    assert "2 of 3 rows break 'positive' (n > 0). Nothing was written." in str(error)
     assert counted(result) == [("positive", "fail", 3, 2), ("any", "warn", 3, 0)]
     assert version_of(spark, f"{schema}.t") == before
     assert rows_of(spark, f"{schema}.t") == [(1, 1)]
@@ -125,7 +125,7 @@ def test_rows_without_a_key_can_be_left_out_of_an_upsert(spark, schema):
     assert counted(third) == counted(second)
 
 
-def test_an_upsert_whose_columns_change_holds_to_them_too(spark, schema):
+def test_expectations_apply_to_an_upsert_with_changed_columns(spark, schema):
     feed = Feed(COLUMNS, (1, 1))
     keyed = watched(schema, feed, ("_or_drop", "positive", "n > 0"), kind="upsert", keys=["id"])
     run_well(keyed, spark)
@@ -202,7 +202,7 @@ def test_a_batch_that_is_refused_is_not_in_the_table_and_comes_again(spark, sche
     ("condition", "why"),
     [("m > 0", "`m`"), ("n + 1", "has the type int; a condition must be boolean")],
 )
-def test_a_condition_that_does_not_fit_the_query_is_told_while_planning(
+def test_a_condition_that_does_not_fit_the_query_is_reported_while_planning(
     spark, schema, condition, why
 ):
     pipeline = watched(schema, Feed(COLUMNS, (1, 1)), ("", "odd", condition))
@@ -258,10 +258,10 @@ def test_what_a_condition_depends_on_counts_as_what_the_query_does(spark, schema
     assert again["t"].status == "completed"
     assert "current_date()" in again["t"].reason
     # It was merged again, and every row was found in place.
-    assert again["u"].reason == "every row of the query is in the table already"
+    assert again["u"].reason == "every row of the query is already in the table"
 
 
-def test_an_aggregate_that_only_spark_knows_is_told_while_planning(spark, schema):
+def test_an_aggregate_that_only_spark_knows_is_reported_while_planning(spark, schema):
     feed = Feed(COLUMNS, (1, 1))
     for condition in ("try_sum(n) > 0", "every(n > 0)", "stack(2, true, false)"):
         pipeline = watched(schema, feed, ("", "odd", condition))

@@ -125,9 +125,9 @@ def test_partition_columns_of_a_folder_that_was_empty_are_read(spark, schema, tm
 def test_a_folder_that_is_taken_for_a_pattern_is_refused(spark, schema, tmp_path):
     folder = tmp_path / "tray [1]"
     land(folder, ["a"])
-    told = str(failure(run_one(streaming(schema, csv(folder)), spark)))
-    assert "takes the existing folder tray [1] for a pattern" in told
-    assert "part of a name: tray \\[1\\] [" in told
+    message = str(failure(run_one(streaming(schema, csv(folder)), spark)))
+    assert "takes the existing folder tray [1] for a pattern" in message
+    assert "part of a name: tray \\[1\\] [" in message
     below = streaming(schema, csv(folder / "*.csv"))
     assert "existing folder tray [1]" in str(failure(run_one(below, spark)))
     assert not spark.catalog.tableExists(f"{schema}.t")
@@ -151,8 +151,8 @@ def test_beside_another_kind_of_stream_such_a_name_is_refused(spark, schema, tmp
     run_well(pipeline, spark)
     assert ids(spark, schema) == [0, 1, 7]
     land(tmp_path, ["c[1]"], 2)
-    told = str(failure(run_one(pipeline, spark)))
-    assert "c[1].csv" in told
+    message = str(failure(run_one(pipeline, spark)))
+    assert "c[1].csv" in message
     assert ids(spark, schema) == [0, 1, 7]
     (tmp_path / "c[1].csv").rename(tmp_path / "c.csv")
     run_well(pipeline, spark)

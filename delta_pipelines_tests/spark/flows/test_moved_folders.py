@@ -18,12 +18,12 @@ def land(folder: Path, *ids: int) -> None:
         (folder / f"{one}.json").write_text(f'{{"id": {one}}}\n')
 
 
-def reading(schema: str, place: Path) -> dp.Pipeline:
+def reading(schema: str, folder: Path) -> dp.Pipeline:
     pipeline = scratch(schema)
 
     @pipeline.streaming_table
     def t(spark: SparkSession) -> DataFrame:
-        return spark.readStream.schema("id INT").json(str(place))
+        return spark.readStream.schema("id INT").json(str(folder))
 
     return pipeline
 
@@ -31,19 +31,17 @@ def reading(schema: str, place: Path) -> dp.Pipeline:
 @pytest.mark.parametrize(
     ("way_out", "rows"), [("full_refresh", [1, 2, 3]), ("reset_checkpoints", [1, 1, 2, 2, 3])]
 )
-def test_a_folder_that_was_moved_is_told_and_nothing_is_doubled(
-    spark, schema, tmp_path, way_out, rows
-):
+def test_a_moved_folder_is_reported_and_nothing_is_doubled(spark, schema, tmp_path, way_out, rows):
     before, after = tmp_path / "before", tmp_path / "moved to"
     land(before, 1, 2)
     run_well(reading(schema, before), spark)
     shutil.move(before, after)
     land(after, 3)
     moved = reading(schema, after)
-    told = str(moved.plan(spark).datasets["t"].error)
-    assert f"folder file:{before} that its stream reads was replaced by file:{after} (to" in told
-    assert f"{way_out}=['t']" in told
-    assert str(failure(run(moved, spark).results["t"])) == told
+    message = str(moved.plan(spark).datasets["t"].error)
+    assert f"folder file:{before} that its stream reads was replaced by file:{after} (to" in message
+    assert f"{way_out}=['t']" in message
+    assert str(failure(run(moved, spark).results["t"])) == message
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
     run_well(moved, spark, **{way_out: ["t"]})
     assert rows_of(spark, f"{schema}.t") == [(n,) for n in rows]
@@ -95,9 +93,9 @@ def test_a_credential_in_a_folders_name_is_not_recorded(spark, schema, tmp_path)
     run_well(reading(schema, tmp_path / "password=hunter22"), spark)
     assert "hunter22" not in str(seen(spark, f"{schema}.t").properties)
     land(tmp_path / "password=hunter33", 1)
-    told = str(failure(run(reading(schema, tmp_path / "password=hunter33"), spark).results["t"]))
-    assert "was replaced by" in told
-    assert "hunter" not in told
+    message = str(failure(run(reading(schema, tmp_path / "password=hunter33"), spark).results["t"]))
+    assert "was replaced by" in message
+    assert "hunter" not in message
 
 
 def both(schema: str, first: Path, second: Path) -> dp.Pipeline:
@@ -115,15 +113,15 @@ def both(schema: str, first: Path, second: Path) -> dp.Pipeline:
     return pipeline
 
 
-def test_of_several_folders_the_one_that_was_moved_is_told(spark, schema, tmp_path):
+def test_the_moved_one_of_several_folders_is_reported(spark, schema, tmp_path):
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     land(a, 1)
     land(b, 2)
     run_well(both(schema, a, b), spark)
     shutil.copytree(a, c)
     for first, second, moved in ((c, b, a), (a, c, b), (b, a, a)):
-        told = str(failure(run(both(schema, first, second), spark).results["t"]))
-        assert f"folder file:{moved} that its stream reads was replaced by" in told
+        message = str(failure(run(both(schema, first, second), spark).results["t"]))
+        assert f"folder file:{moved} that its stream reads was replaced by" in message
     land(a, 3)
     run_well(both(schema, a, b), spark)
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
@@ -136,7 +134,7 @@ def test_a_folder_beside_a_table_is_known_by_its_own_number(spark, schema, tmp_p
     )
     land(tmp_path / "a", 1)
 
-    def reading_both(place: Path) -> dp.Pipeline:
+    def reading_both(folder: Path) -> dp.Pipeline:
         pipeline = scratch(schema)
         pipeline.source(f"{schema}.landing")
 
@@ -144,7 +142,7 @@ def test_a_folder_beside_a_table_is_known_by_its_own_number(spark, schema, tmp_p
         def t(spark: SparkSession, new: DataFrame) -> DataFrame:
             session = new.sparkSession
             new.createOrReplaceTempView("of_a_table")
-            files = session.readStream.schema("id INT").json(str(place))
+            files = session.readStream.schema("id INT").json(str(folder))
             files.createOrReplaceTempView("of_files")
             return session.sql(
                 "WITH x AS (SELECT id FROM of_a_table) "
@@ -156,6 +154,6 @@ def test_a_folder_beside_a_table_is_known_by_its_own_number(spark, schema, tmp_p
     run_well(reading_both(tmp_path / "a"), spark)
     assert rows_of(spark, f"{schema}.t") == [(0,), (1,)]
     shutil.move(tmp_path / "a", tmp_path / "b")
-    told = str(failure(run(reading_both(tmp_path / "b"), spark).results["t"]))
-    assert "was replaced by" in told
+    message = str(failure(run(reading_both(tmp_path / "b"), spark).results["t"]))
+    assert "was replaced by" in message
     assert rows_of(spark, f"{schema}.t") == [(0,), (1,)]

@@ -150,12 +150,12 @@ def test_files_that_the_source_has_logged_and_no_batch_has_are_read(spark, schem
     # Spark logs new files before it plans the batch that reads them; a crash may come in between.
     pipeline = reading(schema, str(folder))
     run_well(pipeline, spark)
-    place = checkpoint(spark, schema, pipeline)
+    checkpoint_folder = checkpoint(spark, schema, pipeline)
     land(folder, 2)
     run_well(pipeline, spark)
     for log in ("offsets", "commits"):
-        (place / log / "1").unlink()
-        (place / log / ".1.crc").unlink(missing_ok=True)
+        (checkpoint_folder / log / "1").unlink()
+        (checkpoint_folder / log / ".1.crc").unlink(missing_ok=True)
     assert actions(pipeline, spark)["lines"] == "refresh"
 
 
@@ -202,11 +202,11 @@ def test_streams_between_tables_are_decided_by_the_upstreams_own_plan(spark, sch
     assert rows_of(spark, f"{schema}.copied") == [(1,), (2,)]
 
 
-def test_a_checkpoint_that_is_lost_is_told_also_when_nothing_is_new(spark, schema, folder):
+def test_a_lost_checkpoint_is_reported_also_when_nothing_is_new(spark, schema, folder):
     pipeline = reading(schema, str(folder))
     run_well(pipeline, spark)
-    place = checkpoint(spark, schema, pipeline)
-    place.rename(place.with_name("elsewhere"))
+    checkpoint_folder = checkpoint(spark, schema, pipeline)
+    checkpoint_folder.rename(checkpoint_folder.with_name("elsewhere"))
     assert actions(pipeline, spark)["lines"] == "refresh"
     [lines] = [r for r in pipeline.iter_results(pipeline.plan(spark), spark) if r.name == "lines"]
     assert lines.status == "failed"
@@ -225,7 +225,7 @@ def test_what_a_killed_process_left_in_the_log_of_files_is_no_entry(spark, schem
     assert rows_of(spark, f"{schema}.lines") == [(1,), (2,)]
 
 
-def test_files_that_spark_leaves_out_for_their_age_are_told(spark, schema, folder):
+def test_files_that_spark_ignores_for_their_age_are_reported(spark, schema, folder):
     pipeline = reading(schema, str(folder))
     run_well(pipeline, spark)
     land(folder, 2)
@@ -235,7 +235,7 @@ def test_files_that_spark_leaves_out_for_their_age_are_told(spark, schema, folde
     result = run_well(pipeline, spark).results["lines"]
     assert rows_of(spark, f"{schema}.lines") == [(1,), (3,)]
     [note] = [note for note in result.notes if "maxFileAge" in note]
-    assert "leaves out 1 file, such as file:" in note
+    assert "ignored 1 file, such as file:" in note
     assert "day%202.csv" in note
     assert "maxFileAge" in str(run_well(pipeline, spark).results["lines"].notes)
     patient = reading(schema, str(folder), maxFileAge="1000d")

@@ -38,13 +38,13 @@ def upsert(schema: str, query: str, *, keys: tuple[str, ...] = ("id",), **option
 
 @pytest.mark.parametrize("declare", [view, upsert])
 def test_a_batch_writes_nothing_and_goes_on_with_other_values(spark, schema, declare):
-    told = str(failure(run_one(declare(schema, rows("(1, 'a')", "(2, '')")), spark)))
-    assert EMPTY in told
+    message = str(failure(run_one(declare(schema, rows("(1, 'a')", "(2, '')")), spark)))
+    assert EMPTY in message
     assert not spark.catalog.tableExists(f"{schema}.t")
     run_well(declare(schema, rows("(1, 'a')", "(2, NULL)")), spark)
     hive = rows("(1, 'b')", "(3, '__HIVE_DEFAULT_PARTITION__')")
-    told = str(failure(run_one(declare(schema, hive), spark)))
-    assert "'__HIVE_DEFAULT_PARTITION__'" in told
+    message = str(failure(run_one(declare(schema, hive), spark)))
+    assert "'__HIVE_DEFAULT_PARTITION__'" in message
     assert version_of(spark, f"{schema}.t") == 0
     # With a column more an upsert writes the touched files again.
     wider = "SELECT *, 1 AS more FROM ({})"
@@ -104,9 +104,9 @@ def test_only_rows_that_an_upsert_writes_are_looked_at(spark, schema):
 def test_a_key_that_a_partition_cannot_keep_is_refused(spark, schema, key):
     kind = "X'00'" if key.startswith("X") else "'b'"
     query = rows(f"(1, {key})", f"(2, {kind})")
-    told = str(failure(run_one(upsert(schema, query, keys=("id", "g")), spark)))
-    assert "partition column g" in told
-    assert key.replace("X''", "0x") in told
+    message = str(failure(run_one(upsert(schema, query, keys=("id", "g")), spark)))
+    assert "partition column g" in message
+    assert key.replace("X''", "0x") in message
     unpartitioned = scratch(schema)
     unpartitioned.upsert("u", query, keys=["id", "g"])
     run_well(unpartitioned, spark)
@@ -118,8 +118,8 @@ def test_one_of_two_instants_of_a_repeated_hour_is_refused_and_kept_in_utc(spark
         query = "SELECT 1 AS id, TIMESTAMP'2026-10-25 01:30:00Z' AS g"
         return view(schema, query, spark_conf={"spark.sql.session.timeZone": zone})
 
-    told = str(failure(run_one(declared("Europe/Berlin"), spark)))
-    assert "partition column g as text, and 2026-10-25 02:30:00 +01:00" in told
+    message = str(failure(run_one(declared("Europe/Berlin"), spark)))
+    assert "partition column g as text, and 2026-10-25 02:30:00 +01:00" in message
     run_well(declared("UTC"), spark)
     same = f"SELECT count_if(g = TIMESTAMP'2026-10-25 01:30:00Z') AS n FROM {schema}.t"
     assert spark.sql(same).first().n == 1
@@ -137,7 +137,7 @@ def test_a_merge_of_our_own_refuses_them_too(spark, schema, executor):
     assert version_of(spark, f"{schema}.t") == before
 
 
-def test_rows_whose_values_were_lost_before_are_kept(spark, schema):
+def test_rows_with_values_that_were_lost_before_are_kept(spark, schema):
     run_well(upsert(schema, rows("(1, 'a')", "(2, NULL)")), spark)
     spark.sql(f"INSERT INTO {schema}.t VALUES (3, '')")
     run_well(upsert(schema, rows("(2, NULL)", "(1, 'z')")), spark)

@@ -44,12 +44,12 @@ def copied(spark: SparkSession, tmp_path: Path):
     """Copy a table's folder; what this gives puts the folder back as it was."""
 
     def copy(table: str) -> PutBack:
-        place, kept = folder(spark, table), tmp_path / table
-        shutil.copytree(place, kept)
+        location, kept = folder(spark, table), tmp_path / table
+        shutil.copytree(location, kept)
 
         def put_back() -> None:
-            shutil.rmtree(place)
-            shutil.copytree(kept, place)
+            shutil.rmtree(location)
+            shutil.copytree(kept, location)
 
         return put_back
 
@@ -133,11 +133,11 @@ def test_a_source_that_was_put_back_is_read_again_or_its_stream_refused(
     assert results["merged"].status == ("completed" if good else "unchanged")
     assert set(good) <= {v for (v,) in rows_of(spark, f"{schema}.merged")}
     for name in STREAMS:
-        told = str(failure(results[name]))
-        assert f"its stream input {landing} was put back from a copy" in told
+        message = str(failure(results[name]))
+        assert f"its stream input {landing} was put back from a copy" in message
         ways = (f"full_refresh=['{name}']", f"reset_checkpoints=['{name}']")
-        assert all(way in told for way in ways)
-        assert str(planned.datasets[name].error) == told, "the plan knows it before"
+        assert all(way in message for way in ways)
+        assert str(planned.datasets[name].error) == message, "the plan knows it before"
     assert rows_of(spark, f"{schema}.streamed") == [("bad",), ("first",)]
     assert rows_of(spark, f"{schema}.filtered") == [("first",)]
 
@@ -178,11 +178,11 @@ def test_the_same_commits_put_back_change_nothing(spark, schema, tmp_path):
     landing = created(spark, schema, "a", "b")
     pipeline = reading(schema)
     run_well(pipeline, spark)
-    place = folder(spark, landing)
-    shutil.copytree(place, tmp_path / "copy")
-    shutil.rmtree(place)
+    location = folder(spark, landing)
+    shutil.copytree(location, tmp_path / "copy")
+    shutil.rmtree(location)
     # As a plain `cp -r` does: every file has another time.
-    shutil.copytree(tmp_path / "copy", place, copy_function=shutil.copyfile)
+    shutil.copytree(tmp_path / "copy", location, copy_function=shutil.copyfile)
     assert {one.status for one in run_well(pipeline, spark).results.values()} == {"unchanged"}
     append(spark, landing, "c")
     run_well(pipeline, spark)
@@ -258,9 +258,9 @@ def test_a_commit_that_was_cleaned_up_is_not_taken_for_the_same(spark, schema):
         for file in log.glob(f"{version:020}.*"):
             file.unlink()
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    told = str(failure(run(pipeline, spark).results["t"]))
-    assert f"version 2 of its stream input {landing}, the last version that the" in told
-    assert "was deleted from the table's log" in told
+    message = str(failure(run(pipeline, spark).results["t"]))
+    assert f"version 2 of its stream input {landing}, the last version that the" in message
+    assert "was deleted from the table's log" in message
     expected = [("a",), ("b",), ("c",)]
     assert rows_of(spark, f"{schema}.rows_now") == expected
     run_well(pipeline, spark, full_refresh=["t"])
@@ -340,11 +340,11 @@ def test_a_target_that_was_put_back_loses_no_batch_silently(spark, schema, copie
     arrive("c")
     results = run(pipeline, spark).results
     for name in names:
-        told = str(failure(results[name]))
-        assert "the table was put back from a copy (its version is" in told
-        assert f"full_refresh=['{name}']" in told
-        assert f"reset_checkpoints=['{name}']" in told
-        assert str(pipeline.plan(spark).datasets[name].error) == told, "the plan knows it before"
+        message = str(failure(results[name]))
+        assert "the table was put back from a copy (its version is" in message
+        assert f"full_refresh=['{name}']" in message
+        assert f"reset_checkpoints=['{name}']" in message
+        assert str(pipeline.plan(spark).datasets[name].error) == message, "the plan knows it before"
         assert rows_of(spark, f"{schema}.{name}") == [("a",)]
     for _ in range(3):
         append(spark, f"{schema}.appended", "written by another")

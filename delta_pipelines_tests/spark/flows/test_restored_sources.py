@@ -45,9 +45,9 @@ def test_rows_that_a_restore_brings_back_are_not_read_twice(spark, schema, way_o
     run_well(pipeline, spark)
     spark.sql(f"RESTORE TABLE {landing} TO VERSION AS OF {before}")
     append(spark, landing, 3)
-    told = str(failure(run(pipeline, spark).results["t"]))
-    assert f"landing was restored (RESTORE, version {before + 2})" in told
-    assert f"{way_out}=['t']" in told
+    message = str(failure(run(pipeline, spark).results["t"]))
+    assert f"landing was restored (RESTORE, version {before + 2})" in message
+    assert f"{way_out}=['t']" in message
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
     run_well(pipeline, spark, **{way_out: ["t"]})
     twice = 2 if way_out == "reset_checkpoints" else 1
@@ -70,22 +70,22 @@ def test_a_restore_that_takes_rows_away_is_a_change_like_any_other(spark, schema
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
 
 
-def test_a_source_that_was_put_back_from_a_copy_is_told(
+def test_a_source_that_was_put_back_from_a_copy_is_reported(
     spark, schema, warehouse: Path, tmp_path: Path
 ):
-    landing, place = f"{schema}.landing", warehouse / f"{schema}.db" / "landing"
+    landing, location = f"{schema}.landing", warehouse / f"{schema}.db" / "landing"
     append(spark, landing, 1)
-    shutil.copytree(place, tmp_path / "copy")
+    shutil.copytree(location, tmp_path / "copy")
     for one in (2, 3):
         append(spark, landing, one)
     pipeline = reading(schema)
     run_well(pipeline, spark)
-    shutil.rmtree(place)
-    shutil.copytree(tmp_path / "copy", place)
+    shutil.rmtree(location)
+    shutil.copytree(tmp_path / "copy", location)
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     append(spark, landing, 4)
-    told = str(failure(run(pipeline, spark).results["t"]))
-    assert "put back from a copy (it has version 1, of which the checkpoint has read 2)" in told
+    message = str(failure(run(pipeline, spark).results["t"]))
+    assert "put back from a copy (it has version 1, of which the checkpoint has read 2)" in message
     assert rows_of(spark, f"{schema}.t") == [(1,), (2,), (3,)]
 
 
@@ -108,9 +108,9 @@ def test_a_target_that_is_restored_under_its_stream_gets_no_more_batches(spark, 
                 spark.sql(f"RESTORE TABLE {schema}.t TO VERSION AS OF {batches[0]}")
 
     with observing(restore):
-        told = str(failure(run(pipeline, spark).results["t"]))
+        message = str(failure(run(pipeline, spark).results["t"]))
     assert len(batches) == 3
-    assert f"the table was restored to version {batches[0]}" in told
+    assert f"the table was restored to version {batches[0]}" in message
     assert rows_of(spark, f"{schema}.t") == []
     assert "restored" in str(pipeline.plan(spark).datasets["t"].error)
     run_well(pipeline, spark, full_refresh=["t"])
@@ -118,7 +118,7 @@ def test_a_target_that_is_restored_under_its_stream_gets_no_more_batches(spark, 
 
 
 @pytest.mark.parametrize("change", ["RENAME COLUMN name TO label", "DROP COLUMN name"])
-def test_a_column_of_the_source_that_goes_is_told_with_the_ways_out(spark, schema, change):
+def test_a_removed_column_of_the_source_is_reported_with_the_ways_out(spark, schema, change):
     landing = f"{schema}.landing"
     spark.sql(
         f"CREATE TABLE {landing} (id INT, name STRING) USING delta "
@@ -135,10 +135,10 @@ def test_a_column_of_the_source_that_goes_is_told_with_the_ways_out(spark, schem
     run_well(pipeline, spark)
     spark.sql(f"ALTER TABLE {landing} {change}")
     append(spark, landing, 2)
-    told = str(failure(run(pipeline, spark).results["t"]))
-    assert "columns of its source were renamed, dropped" in told
-    assert "full_refresh=['t']" in told
-    assert '"type"' not in told
+    message = str(failure(run(pipeline, spark).results["t"]))
+    assert "columns of its source were renamed, dropped" in message
+    assert "full_refresh=['t']" in message
+    assert '"type"' not in message
     assert rows_of(spark, f"{schema}.t") == [(1,)]
     run_well(pipeline, spark, full_refresh=["t"])
     append(spark, landing, 3)
@@ -172,16 +172,16 @@ def test_a_flow_that_was_undeclared_while_its_table_was_restored_loses_no_row(sp
     append(spark, feeds[0], 2)
     run_well(declared("one"), spark)
     spark.sql(f"RESTORE TABLE {schema}.t TO VERSION AS OF {before}")
-    told = str(failure(run(declared("one"), spark).results["t"]))
-    assert "checkpoint of flow 'from_one'" in told
+    message = str(failure(run(declared("one"), spark).results["t"]))
+    assert "checkpoint of flow 'from_one'" in message
     run_well(declared("one"), spark, reset_checkpoints=["from_one"])
     append(spark, feeds[0], 3)
     run_well(declared("one"), spark)
 
-    told = str(failure(run(declared("one", "two"), spark).results["t"]))
-    assert f"the table was restored to version {before}" in told
-    assert "reset_checkpoints=['from_two']" in told
-    assert "from_one" not in told
+    message = str(failure(run(declared("one", "two"), spark).results["t"]))
+    assert f"the table was restored to version {before}" in message
+    assert "reset_checkpoints=['from_two']" in message
+    assert "from_one" not in message
     run_well(declared("one", "two"), spark, reset_checkpoints=["from_two"])
     # What the RESTORE left of the first flow is there twice, as its reset says.
     assert rows_of(spark, f"{schema}.t") == [(1,), (1,), (11,), (2,), (3,)]

@@ -148,7 +148,7 @@ def test_a_retry_within_a_run_goes_on_and_wipes_only_once(spark, schema, landing
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
 
 
-def test_a_retry_after_the_batches_landed_tells_what_the_whole_run_did(
+def test_a_retry_after_the_batches_landed_reports_the_whole_run(
     spark, schema, landing, monkeypatch
 ):
     pipeline = copying(schema, landing)
@@ -277,9 +277,9 @@ def test_an_upstream_that_was_refreshed_fully_is_reported_never_doubled(spark, s
     assert "full_refresh=['after']" in str(planned.datasets["after"].error)
     run_well(pipeline, spark, refresh=["t"], full_refresh=["t"])
     for _ in range(2):
-        told = failure(run(pipeline, spark, refresh=["after"]).results["after"])
-        assert "was refreshed fully" in str(told)
-        assert "reset_checkpoints=['after']" in str(told)
+        message = failure(run(pipeline, spark, refresh=["after"]).results["after"])
+        assert "was refreshed fully" in str(message)
+        assert "reset_checkpoints=['after']" in str(message)
     assert len(rows_of(spark, f"{schema}.after")) == 2
     run_well(pipeline, spark, full_refresh=["after"])
     assert rows_of(spark, f"{schema}.after") == [(1, "a"), (2, "b")]
@@ -302,25 +302,25 @@ def test_resetting_the_checkpoint_is_the_other_way_out(spark, schema, landing):
     assert run_well(pipeline, spark).results["after"].status == "unchanged"
 
 
-def test_a_source_that_was_dropped_and_made_anew_is_reported(spark, schema, landing):
+def test_a_source_that_was_dropped_and_recreated_is_reported(spark, schema, landing):
     pipeline = copying(schema, landing)
     run_well(pipeline, spark)
     spark.sql(f"DROP TABLE {landing}")
     append(spark, landing, (7, "z"))
-    told = failure(run(pipeline, spark).results["t"])
-    assert "was dropped and made anew" in str(told)
+    message = failure(run(pipeline, spark).results["t"])
+    assert "was dropped and made anew" in str(message)
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
 
 
-def test_a_source_that_was_replaced_by_another_is_told_while_planning(spark, schema, landing):
+def test_a_source_that_was_replaced_by_another_is_reported_while_planning(spark, schema, landing):
     run_well(copying(schema, landing), spark)
     append(spark, f"{schema}.other", (7, "z"))
     before = version_of(spark, f"{schema}.t")
     moved = copying(schema, f"{schema}.other")
-    told = str(moved.plan(spark).datasets["t"].error)
-    assert f"its stream input {landing} was replaced by {schema}.other" in told
-    assert "full_refresh=['t']" in told
-    assert "reset_checkpoints=['t']" in told
+    message = str(moved.plan(spark).datasets["t"].error)
+    assert f"its stream input {landing} was replaced by {schema}.other" in message
+    assert "full_refresh=['t']" in message
+    assert "reset_checkpoints=['t']" in message
     failure(run(moved, spark).results["t"])
     assert version_of(spark, f"{schema}.t") == before
     run_well(copying(schema, landing), spark)
@@ -336,14 +336,14 @@ def test_a_source_that_was_renamed_is_still_the_same(spark, schema, landing):
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c")]
 
 
-def test_a_source_whose_rows_were_deleted_is_reported_with_the_ways_out(spark, schema, landing):
+def test_deleted_rows_of_a_source_are_reported_with_the_ways_out(spark, schema, landing):
     pipeline = copying(schema, landing)
     run_well(pipeline, spark)
     spark.sql(f"DELETE FROM {landing} WHERE id = 1")
-    told = str(failure(run(pipeline, spark).results["t"]))
-    assert "rows of its source were changed or deleted" in told
-    assert "skip_change_commits=True" in told
-    assert "\tat " not in told
+    message = str(failure(run(pipeline, spark).results["t"]))
+    assert "rows of its source were changed or deleted" in message
+    assert "skip_change_commits=True" in message
+    assert "\tat " not in message
     assert len(rows_of(spark, f"{schema}.t")) == 2
 
 
@@ -376,9 +376,9 @@ def test_a_source_vacuumed_past_the_checkpoint_is_reported(spark, schema, landin
         for name in (f"{commit:020d}.json", f"{commit:020d}.crc", f".{commit:020d}.crc.crc"):
             (log / name).unlink(missing_ok=True)
             (log / f".{name}.crc").unlink(missing_ok=True)
-    told = str(failure(run(pipeline, spark).results["t"]))
-    assert "was deleted from the table's log" in told
-    assert "reset_checkpoints=['t']" in told
+    message = str(failure(run(pipeline, spark).results["t"]))
+    assert "was deleted from the table's log" in message
+    assert "reset_checkpoints=['t']" in message
     assert len(rows_of(spark, f"{schema}.t")) == 2
 
 
@@ -396,9 +396,9 @@ def test_files_vacuumed_before_a_batch_read_them_are_reported_with_the_ways_out(
     # As after OPTIMIZE and a VACUUM without retention: the log names the file, and it is gone.
     for path in newest:
         path.unlink()
-    told = str(failure(run(pipeline, spark).results["t"]))
-    assert "no longer has data that the checkpoint still needs" in told
-    assert "reset_checkpoints=['t']" in told
+    message = str(failure(run(pipeline, spark).results["t"]))
+    assert "no longer has data that the checkpoint still needs" in message
+    assert "reset_checkpoints=['t']" in message
     assert len(rows_of(spark, f"{schema}.t")) == 2
 
 
@@ -566,8 +566,8 @@ def test_a_merged_batch_is_not_merged_again_after_a_crash(spark, schema, landing
     append(spark, landing, (1, "new"))
     take = StreamRun.take
 
-    def dying(self, rows, flow, mark):
-        take(self, rows, flow, mark)
+    def dying(self, rows, flow, batch_id):
+        take(self, rows, flow, batch_id)
         raise RuntimeError("killed after the merge's commit")
 
     with monkeypatch.context() as patched:
@@ -647,9 +647,9 @@ def test_a_query_of_the_wrong_sort_is_refused_while_planning(spark, schema, land
     def t(new):
         return new if batch else new.groupBy("name").count()
 
-    told = str(pipeline.plan(spark).datasets["t"].error)
-    assert ("is not a stream" in told) if batch else ("watermark" in told)
-    assert "\tat " not in told
+    message = str(pipeline.plan(spark).datasets["t"].error)
+    assert ("is not a stream" in message) if batch else ("watermark" in message)
+    assert "\tat " not in message
 
 
 def test_files_are_read_as_they_land(spark, schema, tmp_path):
@@ -748,18 +748,18 @@ def grown(spark: SparkSession, schema: str, landing: str) -> tuple[dp.Pipeline, 
 
 
 @pytest.mark.parametrize("way_out", ["full_refresh", "reset_checkpoints", "undo"])
-def test_a_table_restored_to_before_its_batches_is_told_while_planning(
+def test_a_table_restored_to_before_its_batches_is_reported_while_planning(
     spark, schema, landing, way_out
 ):
     pipeline, before = grown(spark, schema, landing)
     last = version_of(spark, f"{schema}.t")
     spark.sql(f"RESTORE TABLE {schema}.t TO VERSION AS OF {before - 1}")
     spark.sql(f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('theirs' = '1')")
-    told = str(pipeline.plan(spark).datasets["t"].error)
-    assert f"restored to version {before - 1}" in told
-    assert f"RESTORE TABLE {schema}.t TO VERSION AS OF {last}" in told
-    assert "full_refresh=['t']" in told
-    assert "reset_checkpoints=['t']" in told
+    message = str(pipeline.plan(spark).datasets["t"].error)
+    assert f"restored to version {before - 1}" in message
+    assert f"RESTORE TABLE {schema}.t TO VERSION AS OF {last}" in message
+    assert "full_refresh=['t']" in message
+    assert "reset_checkpoints=['t']" in message
     append(spark, landing, (5, "e"))
     failure(run(pipeline, spark).results["t"])
     kept = rows_of(spark, f"{schema}.t")
@@ -799,7 +799,7 @@ def test_a_source_wiped_by_another_run_after_the_plan_is_noticed(spark, schema, 
     assert rows_of(spark, f"{schema}.reader") == [(1, "a"), (2, "b")]
 
 
-def test_marks_of_batches_outlive_a_retention_of_marks(spark, schema, landing):
+def test_txn_actions_of_batches_outlive_their_retention(spark, schema, landing):
     property_ = {"delta.setTransactionRetentionDuration": "interval 30 days"}
     pipeline = copying(schema, landing, table_properties=property_)
     run_well(pipeline, spark)
@@ -854,11 +854,11 @@ def test_a_lost_checkpoint_is_reported_and_no_row_is_doubled_or_left_out(
     shutil.rmtree(folder)
     append(spark, landing, (3, "c"))
     before = version_of(spark, f"{schema}.t")
-    told = str(failure(run(pipeline, spark).results["t"]))
-    assert "the checkpoint of flow 't' is lost" in told
-    assert "has its batches up to 0" in told
-    assert "full_refresh=['t']" in told
-    assert "reset_checkpoints=['t']" in told
+    message = str(failure(run(pipeline, spark).results["t"]))
+    assert "the checkpoint of flow 't' is lost" in message
+    assert "has its batches up to 0" in message
+    assert "full_refresh=['t']" in message
+    assert "reset_checkpoints=['t']" in message
     assert version_of(spark, f"{schema}.t") == before
     doubled = 0
     if way_out == "bring back":
@@ -882,9 +882,9 @@ def test_a_checkpoint_from_an_older_copy_is_reported(spark, schema, landing, tmp
     shutil.rmtree(folder)
     shutil.copytree(tmp_path / "saved", folder)
     append(spark, landing, (4, "d"))
-    told = str(failure(run(pipeline, spark).results["t"]))
-    assert "has its batches up to 1" in told
-    assert "has them up to 0" in told
+    message = str(failure(run(pipeline, spark).results["t"]))
+    assert "has its batches up to 1" in message
+    assert "has them up to 0" in message
 
 
 def test_another_storage_root_is_reported(spark, schema, landing, tmp_path):
@@ -897,9 +897,9 @@ def test_another_storage_root_is_reported(spark, schema, landing, tmp_path):
     def t(new: DataFrame) -> DataFrame:
         return new
 
-    told = str(failure(run(moved, spark).results["t"]))
-    assert "elsewhere" in told
-    assert "set the pipeline's storage to where it was" in told
+    message = str(failure(run(moved, spark).results["t"]))
+    assert "elsewhere" in message
+    assert "set the pipeline's storage to its old location" in message
     assert len(rows_of(spark, f"{schema}.t")) == 2
 
 
@@ -931,8 +931,8 @@ def test_a_stream_that_nobody_declared_is_never_passed_over(spark, schema, landi
         return new.union(spark.readStream.table(f"{schema}.other"))
 
     # The declared stream has nothing new, and the checkpoint does not know the other one.
-    told = str(failure(run(pipeline, spark).results["t"]))
-    assert "sources" in told
+    message = str(failure(run(pipeline, spark).results["t"]))
+    assert "sources" in message
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
 
 

@@ -237,8 +237,8 @@ def test_random_changes_are_followed_exactly(
             quiet += 1
             assert jobs.count == 0, what
     assert len(order) >= 30
-    told = f"skipping executed: {len(order)} changes, {quiet} without a commit and a job"
-    record_property("proved", told)
+    summary = f"skipping executed: {len(order)} changes, {quiet} without a commit and a job"
+    record_property("proved", summary)
 
 
 def test_what_has_no_version_is_refreshed_and_says_so(spark, schema):

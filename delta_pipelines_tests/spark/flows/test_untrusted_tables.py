@@ -49,9 +49,9 @@ def test_properties_name_no_folder_that_is_deleted_and_no_stream_goes_on_from_th
     # A checkpoint elsewhere, whose offsets would be gone on from.
     for bad in (named.replace(current, f"../../{current}"), "{}x", "[]", "7"):
         set_property(spark, table, CHECKPOINTS_KEY, bad)
-        told = str(failure(run_one(pipeline, spark)))
-        assert f"t: table property {CHECKPOINTS_KEY!r} is malformed" in told
-        assert "UNSET TBLPROPERTIES" in told
+        message = str(failure(run_one(pipeline, spark)))
+        assert f"t: table property {CHECKPOINTS_KEY!r} is malformed" in message
+        assert "UNSET TBLPROPERTIES" in message
     (inbox / "b.json").write_text('{"id": 2}\n')
     run_well(pipeline, spark, full_refresh=["t"])
     assert rows_of(spark, table) == [(1,), (2,)]
@@ -66,9 +66,9 @@ def test_a_malformed_epoch_of_a_source_is_refused_by_name(spark, schema):
     pipeline.source(f"{schema}.src")
     pipeline.create_streaming_table("t")
     pipeline.append_flow(target="t", name="f", inputs={"src": f"{schema}.src"})(lambda src: src)
-    told = str(failure(run_one(pipeline, spark)))
-    assert f"property {EPOCH_KEY!r} of table" in told
-    assert f"{schema}.src is malformed" in told
+    message = str(failure(run_one(pipeline, spark)))
+    assert f"property {EPOCH_KEY!r} of table" in message
+    assert f"{schema}.src is malformed" in message
 
 
 def test_nothing_outside_the_checkpoints_is_deleted(spark, tmp_path):

@@ -101,15 +101,15 @@ def test_a_sequence_and_a_deletion_may_be_any_sql_over_the_query(spark, schema):
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "messages"),
     [
         ([(None, "x", 1), (3, "y", 1)], ["NULL in a key column", "id=NULL"]),
         ([(7, "x", 1), (7, "y", 1), (8, "z", 1)], ["more than one row", "id=7", "sequence_by"]),
     ],
     ids=["null", "duplicate"],
 )
-def test_null_and_duplicate_keys_are_told_with_samples_and_nothing_is_written(
-    spark, schema, rows, told
+def test_null_and_duplicate_keys_are_reported_with_samples_and_nothing_is_written(
+    spark, schema, rows, messages
 ):
     feed = Feed(COLUMNS, (1, "a", 1))
     pipeline = upsert(schema, feed)
@@ -118,7 +118,7 @@ def test_null_and_duplicate_keys_are_told_with_samples_and_nothing_is_written(
     feed.set(*rows)
     error = str(failure(run_one(pipeline, spark)))
     assert error.startswith("t: ")
-    for text in told:
+    for text in messages:
         assert text.lower() in error.lower(), error
     assert seen(spark, f"{schema}.t") == before
 
@@ -220,14 +220,14 @@ def test_a_table_of_many_columns_is_merged(spark, schema):
     kinds = ("id + {n}", "'{n}' || id", "named_struct('a', id, 'b', {n})", "NULL::INT", "true")
     columns = ", ".join(f"{kinds[n % 5].format(n=n)} AS c{n}" for n in range(450))
 
-    def turn(values, more=""):
+    def refresh(values, more=""):
         pipeline = scratch(schema)
         rows = f"SELECT id AS k, {columns}{more} FROM VALUES {values} AS t (id)"
         pipeline.upsert("t", rows, keys=["k"])
         return run_one(pipeline, spark, force=True)
 
-    assert turn("(1), (2)").status == "completed"
+    assert refresh("(1), (2)").status == "completed"
     spark.sql(f"UPDATE {schema}.t SET c449 = false WHERE k = 2")
-    assert counts(turn("(1), (2), (3)")) == (1, 1, 0)
-    assert turn("(1), (2), (3)").status == "unchanged"
-    assert counts(turn("(1), (2), (4)", more=", 7 AS extra")) == (1, 2, 0)
+    assert counts(refresh("(1), (2), (3)")) == (1, 1, 0)
+    assert refresh("(1), (2), (3)").status == "unchanged"
+    assert counts(refresh("(1), (2), (4)", more=", 7 AS extra")) == (1, 2, 0)

@@ -141,7 +141,7 @@ def test_new_fields_of_a_struct_are_taken_and_missing_ones_refused(spark, schema
 
 
 @pytest.mark.parametrize(
-    ("columns", "row", "told"),
+    ("columns", "row", "messages"),
     [
         ("id INT, v INT", (1, 1), ["column v", "string", "int"]),
         ("id INT", (1,), ["column v (string)", "not in the query"]),
@@ -149,7 +149,7 @@ def test_new_fields_of_a_struct_are_taken_and_missing_ones_refused(spark, schema
     ids=["other type", "dropped"],
 )
 def test_what_could_lose_values_is_refused_with_table_column_types_and_ways_out(
-    spark, schema, feed, columns, row, told
+    spark, schema, feed, columns, row, messages
 ):
     run_well(upsert(schema, feed), spark)
     before = seen(spark, f"{schema}.t")
@@ -161,7 +161,7 @@ def test_what_could_lose_values_is_refused_with_table_column_types_and_ways_out(
     error = failure(run_one(pipeline, spark))
     assert isinstance(error, SchemaChangeError)
     ways_out = ["cast", "full_refresh=['t']"]
-    for text in [f"table {schema}.t", *told, *ways_out, "pipelines.py:"]:
+    for text in [f"table {schema}.t", *messages, *ways_out, "pipelines.py:"]:
         assert text in str(error), error
     assert seen(spark, f"{schema}.t") == before
 

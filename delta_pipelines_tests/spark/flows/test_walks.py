@@ -50,12 +50,12 @@ def test_random_walks_leave_what_the_oracle_says(
             suppress_health_check=list(HealthCheck),
         ),
     )
-    told = ", ".join(f"{rule} {count}" for rule, count in sorted(counted.items()))
-    assert counted["steps"] >= steps, told
+    rule_counts = ", ".join(f"{rule} {count}" for rule, count in sorted(counted.items()))
+    assert counted["steps"] >= steps, rule_counts
     assert min(counted[rule] for rule in ("failed", "completed", "unchanged", "stranger")) > 0
     spent = resource.getrusage(resource.RUSAGE_SELF).ru_utime - cpu
     record_property(
         "proved",
-        f"model: seed {number}, {next(numbers)} walks, 0 differences, {told}, "
+        f"model: seed {number}, {next(numbers)} walks, 0 differences, {rule_counts}, "
         f"{time.monotonic() - began:.0f} s ({spent:.0f} s of this process)",
     )
