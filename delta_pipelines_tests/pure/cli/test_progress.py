@@ -11,7 +11,8 @@ from delta_pipelines.model.run_steps import Step, reached
 
 
 def test_steps_of_other_runs_are_passed_over() -> None:
-    plan = SimpleNamespace(datasets=[SimpleNamespace(identifier=Identifier(None, "s", "mine"))])
+    mine = SimpleNamespace(identifier=Identifier(None, "s", "mine"))
+    plan = SimpleNamespace(datasets={"mine": mine})
     console = Console(file=io.StringIO(), width=80)
     with Progress(plan, console) as progress:
         reached(Step.COMMIT, "`s`.`mine`")
