@@ -29,7 +29,7 @@ def test_random_walks_leave_what_the_oracle_says(
     spark, schema, number, walks, steps, share, record_property
 ):
     number += share.number
-    walks, steps = math.ceil(walks / share.parts), steps // share.parts
+    walks, steps = math.ceil(walks / share.parts), steps // (2 * share.parts - 1)  # walks differ
     began, cpu = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_utime
     counted = Counter[str]()
     numbers = itertools.count()
