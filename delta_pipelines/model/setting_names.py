@@ -7,6 +7,9 @@ TXN_NUMBER = "spark.databricks.delta.write.txnVersion"
 """Who writes, and which of its writes this is: one that a table remembers is not done again."""
 TXN_AUTO_RESET = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 """Whether Delta forgets the number of a write that was done, so that the next one needs its own."""
+SHORTCUTS = "spark.delta_pipelines.shortcuts"
+"""Setting of ours: `false` turns off the four shortcuts of a start and of small refreshes, which
+reach past the public interfaces of Spark, Delta, Hive and Hadoop."""
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 """Whether every write may add the columns that its rows have."""
 

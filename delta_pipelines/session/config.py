@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from delta_pipelines.errors import SessionError
+from delta_pipelines.model.setting_names import SHORTCUTS
 from delta_pipelines.session.class_archive import archive_options
 from delta_pipelines.session.jvm_options import memory_options
 from delta_pipelines.system.jars import entries, jar_settings
@@ -77,7 +78,7 @@ def spark_config(
     if _is_local(extra.get("spark.master", config["spark.master"])):
         config |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     options = [_CODE_CACHE, *memory_options()]
-    options += archive_options()
+    options += archive_options() if extra.get(SHORTCUTS, "true") == "true" else []
     options += [] if _logs_by_own_settings(extra) else [_log_option()]
     if catalog is not None:
         config |= catalog.settings()

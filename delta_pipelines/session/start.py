@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from delta_pipelines.errors import SessionError
+from delta_pipelines.model.setting_names import SHORTCUTS
 from delta_pipelines.security.redaction import Redaction
 from delta_pipelines.session.catalog_lock import CatalogLockedError
 from delta_pipelines.session.config import (
@@ -51,7 +52,8 @@ def start_spark(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "
             spark = builder.getOrCreate()
             spark.catalog.databaseExists("default")
         quieten_query_errors()
-        forget_origins(spark)
+        if config.get(SHORTCUTS, "true") == "true":
+            forget_origins(spark)
     except CatalogServerError:
         raise
     except Exception as error:  # noqa: BLE001 - raised as a SessionError

@@ -22,7 +22,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, class_name
+from delta_pipelines.delta.jvm.sessions import is_on
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
+from delta_pipelines.model.setting_names import SHORTCUTS
 from delta_pipelines.security.py4j_log_filter import hide_credentials
 from delta_pipelines.security.redaction import Redaction
 
@@ -130,6 +132,8 @@ _databases: WeakKeyDictionary[SparkContext, Database | None] = WeakKeyDictionary
 
 def _asked_database(jvm: Jvm) -> Database | None:
     try:
+        if not is_on(jvm.spark, SHORTCUTS, "true"):
+            return None
         if jvm.session.conf().get(_HIVE_JARS) != "builtin":
             return None  # it may have its own Derby, and a second Derby must not open the files
         hive = jvm.session.sharedState().externalCatalog().unwrapped().client()

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, entries, items, optional
+from delta_pipelines.delta.jvm.sessions import is_on
 from delta_pipelines.delta.log.add_files import listed_files
 from delta_pipelines.delta.log.empty_snapshot import no_table
 from delta_pipelines.delta.log.snapshots import CLUSTERING, OpenLog, cluster_columns, stored_schema
@@ -23,6 +24,7 @@ from delta_pipelines.delta.write.metadata import (
 from delta_pipelines.delta.write.partition_values import checked_partitions
 from delta_pipelines.model.identifiers import quoted
 from delta_pipelines.model.schema_mapping import names_in_files
+from delta_pipelines.model.setting_names import SHORTCUTS
 from delta_pipelines.model.table_definition import TABLE_ID, TableDefinition
 
 METRICS = ("numOutputRows", "numOutputBytes", "numFiles", "numRemovedFiles", "numRemovedBytes")
@@ -40,7 +42,9 @@ class Staging:
 
     def __init__(self, jvm: Jvm, opened: OpenLog) -> None:
         self._jvm = jvm
-        self._opened = opened if opened.exists else replace(opened, snapshot=no_table(jvm, opened))
+        if not opened.exists and is_on(jvm.spark, SHORTCUTS, "true"):
+            opened = replace(opened, snapshot=no_table(jvm, opened))
+        self._opened = opened
         self._txn: JavaObject = opened.log.startTransaction(
             jvm.some(opened.catalog_table), jvm.some(self._opened.snapshot)
         )

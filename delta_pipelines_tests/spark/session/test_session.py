@@ -318,6 +318,30 @@ say(sum(bean.getUsage().getMax() for bean in beans if "ode" in bean.getName()) >
     program.end()
 
 
+def test_without_shortcuts_a_pipeline_does_the_same(run: Run) -> None:
+    program = run("""
+import delta_pipelines as dp
+from delta_pipelines.delta.catalog.hive_metastore_query import database_of
+from delta_pipelines.delta.jvm.bridge import Jvm
+settings["spark.delta_pipelines.shortcuts"] = "false"
+spark = session("tables")
+shop = dp.Pipeline("shop", schema="sales")
+shop.materialized_view("orders", "SELECT 1 AS id, 2 AS n")
+shop.upsert("kept", "SELECT * FROM orders", keys=["id"])
+shop.view("shown", "SELECT * FROM kept")
+for _ in range(2):
+    say([r.status for r in shop.run(spark).results.values()])
+say([list(row) for row in spark.table("sales.shown").collect()])
+say(database_of(Jvm(spark)) is None, "SharedArchive" in spark.conf.get(
+    "spark.driver.extraJavaOptions"))
+""")
+    assert program.says() == [["completed"] * 3]
+    assert program.says() == [["unchanged"] * 3]
+    assert program.says() == [[[1, 2]]]
+    assert program.says() == [True, False]
+    program.end()
+
+
 def test_a_start_that_fails_says_so_and_frees_the_catalog(run: Run) -> None:
     program = run("""
 own = settings["spark.driver.extraJavaOptions"]
