@@ -45,9 +45,9 @@ def cli(context: click.Context, verbose: bool) -> None:
     TARGET is a pipeline: `package.module:variable` or `path/to/file.py:variable`.
     """
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING)
-    known = context.ensure_object(Credentials)
+    credentials = context.ensure_object(Credentials)
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(_WithoutCredentials(known))
+        handler.setFormatter(_WithoutCredentials(credentials))
 
 
 @cli.command()
@@ -299,25 +299,25 @@ def session(options: SessionOptions) -> "SparkSession":
 
 def main() -> None:
     """Run the console script: one sentence for an expected error, exit code 130 for Ctrl-C."""
-    known = Credentials()
+    credentials = Credentials()
     try:
         # On its own, click answers Ctrl-C with "Aborted!" and 1.
-        cli(standalone_mode=False, obj=known)
+        cli(standalone_mode=False, obj=credentials)
     except click.ClickException as error:
         # The message quotes unknown arguments, such as a setting whose `--conf` was forgotten.
         shown = io.StringIO()
         error.show(file=shown)
-        click.echo(known.redaction.text(shown.getvalue()), err=True, nl=False)
+        click.echo(credentials.redaction.text(shown.getvalue()), err=True, nl=False)
         sys.exit(error.exit_code)
     except PipelineError as error:
-        message = known.redaction.text(str(error))
+        message = credentials.redaction.text(str(error))
         errors.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
         errors.print("interrupted; tables without a commit are unchanged.", style="yellow")
         sys.exit(130)
     except Exception as error:
-        redacted = known.redaction.anybodys(error)
+        redacted = credentials.redaction.anybodys(error)
         if redacted is error and error.__traceback__ is not None:
             raise
         raise redacted from redacted.__cause__

@@ -191,8 +191,8 @@ class OwnMerge:
         # A small source usually has few matches; the driver can count them without a job.
         few = self._count <= FEW_PAIRS and not self._by_source
         limits = {"max_rows": FEW_PAIRS, "max_bytes": FEW_BYTES}
-        here = few and self._source.on_driver
-        fixed = rows_on_driver(self._spark, pairs, **limits) if here else None
+        may_collect = few and self._source.on_driver
+        fixed = rows_on_driver(self._spark, pairs, **limits) if may_collect else None
         fixed = fixed or checkpoint_rows(self._spark, pairs, LEVEL)
         with kept(fixed, self._target):
             rows = first_rows(self._spark, fixed, FEW_PAIRS + 1) if few else None
@@ -303,9 +303,9 @@ class OwnMerge:
                 F.col(FILE).alias(AT_FILE), F.col(ROW).alias(AT_ROW), PAIR, DO
             ).dropDuplicates([AT_FILE, AT_ROW])  # only an unconditional delete has duplicates
             touched = self._txn.located(self._touched(candidates, matches), by_row=True)
-            here = (F.col(FILE) == F.col(AT_FILE)) & (F.col(ROW) == F.col(AT_ROW))
+            is_same_row = (F.col(FILE) == F.col(AT_FILE)) & (F.col(ROW) == F.col(AT_ROW))
             wide = len(positions.columns) + PATH_VALUES
-            found = touched.join(self._near(positions, matches.changed, wide), here)
+            found = touched.join(self._near(positions, matches.changed, wide), is_same_row)
             rows = found.join(self._near_source(), on, "left")
             log_join(log, "leftOuter", source, touched, self._plan, rows)
         elif (alike := self._all_alike(matches)) is not None:
@@ -354,8 +354,8 @@ class OwnMerge:
             .otherwise(F.array(F.lit("delete")))
         )
         all_kinds = repeated(rows, kinds)
-        was = F.col(KIND).isin("update_preimage", "delete")
-        acts = F.when(F.coalesce(was, F.lit(False)), F.lit(NOTHING)).otherwise(does)
+        is_old_version = F.col(KIND).isin("update_preimage", "delete")
+        acts = F.when(F.coalesce(is_old_version, F.lit(False)), F.lit(NOTHING)).otherwise(does)
         return self._valued(all_kinds, updates, acts, keep=True, also=(F.col(KIND).alias(FEED),))
 
     def _inserted(self, matches: Matches, count: int) -> tuple[DataFrame, int]:

@@ -290,8 +290,8 @@ class MergeSource:
         large = stable and is_large(query)
         in_files = self._numbered(query) if large else None
         rows = query.withColumn(SOURCE_ROW, F.monotonically_increasing_id()) if number else query
-        known = in_files.count if in_files is not None else None
-        copied = self._on_driver(rows, known)
+        count = in_files.count if in_files is not None else None
+        copied = self._on_driver(rows, count)
         if copied is None and stable and not large:
             in_files = self._numbered(query)
         if copied is None and in_files is not None:

@@ -153,8 +153,8 @@ class Redaction:
             *settings: Names and values; a `spark.redaction.regex` in them is applied too.
         """
         pattern = next((s[SPARK_PATTERN_KEY] for s in settings if SPARK_PATTERN_KEY in s), "")
-        known = cls(names=pattern)
-        return known.knowing(*settings)
+        redaction = cls(names=pattern)
+        return redaction.knowing(*settings)
 
     def knowing(self, *settings: Mapping[str, str]) -> "Redaction":
         """Return a redaction that also knows the credentials of further settings."""

@@ -132,8 +132,8 @@ class PostgresCatalog:
         """
         if self.password is not None:
             return self.password
-        known = os.environ if environment is None else environment
-        found = (known.get(name) for name in PASSWORD_VARIABLES)
+        variables = os.environ if environment is None else environment
+        found = (variables.get(name) for name in PASSWORD_VARIABLES)
         return next((password for password in found if password), None)
 
     def with_secret(self) -> "PostgresCatalog":

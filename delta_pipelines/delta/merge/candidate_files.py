@@ -83,18 +83,18 @@ class TargetFiles:
         by_source = self._plan.by_source_predicate
         wanted += [] if by_source is None else [items(self._plan.conjuncts(by_source))]
         # ON's own predicate excludes files too, and so matches that would make a row ambiguous.
-        known = None
+        files = None
         if not conjuncts:
-            known = self._few
+            files = self._few
         elif writes_vectors and not has_own_predicate and by_source is None:
-            known = self._listed(within)
-        if known is None:
-            found = [self._txn.filterFiles(self._jvm.sequence(each), True) for each in wanted]
+            files = self._listed(within)
+        if files is None:
+            found = [self._txn.filterFiles(self._jvm.sequence(p), True) for p in wanted]
             return Files(found[0] if len(found) == 1 else self._united(found))
         for predicates in wanted:
             self._txn.trackReadPredicates(self._jvm.sequence(predicates), False, True)
-        self._txn.trackFilesRead(known.added)
-        return known
+        self._txn.trackFilesRead(files.added)
+        return files
 
     def _united(self, found: Sequence[JavaObject]) -> JavaObject:
         by_path = {str(file.path()): file for files in found for file in items(files)}
@@ -181,9 +181,9 @@ class TargetFiles:
 
     def entries(self, candidates: Files, paths: Sequence[str]) -> dict[str, JavaObject]:
         """Path -> Delta's `AddFile` of a candidate, for paths in the form of a scan."""
-        known = self.by_path(candidates)
+        by_path = self.by_path(candidates)
         folder = self._txn.deltaLog().dataPath()
-        return {path: self.helper.getTouchedFile(folder, path, known) for path in paths}
+        return {path: self.helper.getTouchedFile(folder, path, by_path) for path in paths}
 
     @cached_property
     def helper(self) -> JavaObject:

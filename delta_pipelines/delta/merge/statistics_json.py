@@ -40,7 +40,7 @@ def with_wide_bounds(statistics: str) -> str:
     return f"{before}{comma}{_BOUNDS}:false{statistics[end:]}"
 
 
-def have_equal_values(one: str, other: str) -> bool:
+def have_equal_values(left: str, right: str) -> bool:
     """True when two JSON objects have the same values, in any notation of their numbers.
 
     Example:
@@ -49,5 +49,5 @@ def have_equal_values(one: str, other: str) -> bool:
         >>> have_equal_values('{"d":0.1}', '{"d":0.11}')
         False
     """
-    first, second = (json.loads(text, parse_float=Decimal) for text in (one, other))
-    return bool(first == second)
+    left_values, right_values = (json.loads(text, parse_float=Decimal) for text in (left, right))
+    return bool(left_values == right_values)

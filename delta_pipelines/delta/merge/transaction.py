@@ -108,14 +108,14 @@ class MergeTransaction:
             Number of the table's files, before and after skipping, by Delta's names of metrics.
         """
         snapshot = self._txn.snapshot()
-        _, known = known_size(snapshot)
+        _, total = known_size(snapshot)
         file_counts = {
             "numTargetFilesBeforeSkipping": self._plan.target.files,
             "numTargetFilesAfterSkipping": len(candidates),
         }
         size, partitions = self.files.size(candidates.added)
         self.metrics |= file_counts | {
-            "numTargetBytesBeforeSkipping": int(snapshot.sizeInBytes()) if known is None else known,
+            "numTargetBytesBeforeSkipping": int(snapshot.sizeInBytes()) if total is None else total,
             "numTargetBytesAfterSkipping": size,
             "numTargetPartitionsAfterSkipping": partitions,
         }
@@ -142,23 +142,23 @@ class MergeTransaction:
         self,
         candidates: Files,
         positions: DataFrame,
-        known: Mapping[str, RowPositions] | None = None,
+        by_file: Mapping[str, RowPositions] | None = None,
     ) -> None:
         """Delete rows by deletion vectors; a file without remaining rows is removed.
 
         Args:
             candidates: The files that were read.
             positions: Columns `FILE` and `ROW`, without duplicates.
-            known: The same positions by file, if the driver has them.
+            by_file: The same positions by file, if the driver has them.
         """
-        if known is not None and len(known) > MOST_ON_DRIVER:
-            known = None
-        complete = self.files.complete(candidates, None if known is None else list(known))
+        if by_file is not None and len(by_file) > MOST_ON_DRIVER:
+            by_file = None
+        complete = self.files.complete(candidates, None if by_file is None else list(by_file))
         helper, by_path = self.files.helper, self.files.by_path(complete)
         whole = False
-        if known is not None:
-            files = self.files.entries(complete, list(known))
-            vectors = vectors_of(self._jvm, self._txn, files, known)
+        if by_file is not None:
+            files = self.files.entries(complete, list(by_file))
+            vectors = vectors_of(self._jvm, self._txn, files, by_file)
             whole = complete.whole and with_whole_statistics(list(files.values()))
         else:
             vectors = self._vectors_by_jobs(candidates, positions)
@@ -251,12 +251,12 @@ class MergeTransaction:
             commit.
         """
         self.metrics["executionTimeMs"] = int((time.monotonic() - self._started) * 1000)
-        known = self._command.metrics()
+        sql_metrics = self._command.metrics()
         for name, value in self.metrics.items():
-            metric = optional(known.get(name))
+            metric = optional(sql_metrics.get(name))
             if metric is not None:
                 metric.set(value)
-        self._txn.registerSQLMetrics(self._jvm.session, known)
+        self._txn.registerSQLMetrics(self._jvm.session, sql_metrics)
         predicates = self._jvm.object(f"{_DELTA}.DeltaOperations$MergePredicate")
         clauses = [
             self._jvm.sequence([predicates.apply(clause) for clause in items(listed)])

@@ -52,19 +52,21 @@ def everything(
         layouts: The layouts.
     """
 
-    def on_demand(case: str, number: int, place: int) -> bool:
-        return number % len(layouts) != place or bool(daily and case not in daily)
+    def on_demand(case: str, number: int, position: int) -> bool:
+        return number % len(layouts) != position or bool(daily and case not in daily)
 
     return [
-        pytest.param(case, layout, marks=pytest.mark.soak if on_demand(case, number, place) else ())
+        pytest.param(
+            case, layout, marks=pytest.mark.soak if on_demand(case, number, position) else ()
+        )
         for number, case in enumerate(cases, shift)
-        for place, layout in enumerate(layouts)
+        for position, layout in enumerate(layouts)
     ]
 
 
 @dataclass(frozen=True)
 class When:
-    """One clause, told to both."""
+    """One clause, for both executors."""
 
     kind: str
     action: str
@@ -146,8 +148,8 @@ def create(
         template = path.with_name(f"{path.name}_template")
         writer.save(str(template))
         if feed and layout == MAPPED:  # Delta writes no new table that has both
-            told = "SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
-            spark.sql(f"ALTER TABLE delta.`{template}` {told}")
+            feed_clause = "SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+            spark.sql(f"ALTER TABLE delta.`{template}` {feed_clause}")
         _written[made] = template
     shutil.copytree(_written[made], path)
     return str(path)
@@ -177,15 +179,17 @@ def counts(metrics: Mapping[str, int | str]) -> dict[str, int]:
     return {k: int(v) for k, v in metrics.items() if not any(one in k for one in left)}
 
 
-def check_told(native: MergeResult, told: dict[str, int]) -> None:
+def check_metrics(native: MergeResult, metrics: dict[str, int]) -> None:
     """Delta's own MERGE counts what it counts by itself, but for files and rows of the source.
 
     A source on the driver is broadcast, so the rows come out in other files; and how often Spark
     reads its rows, or whether it leaves some out before they are counted, depends on its plan.
     """
     apart = (*FILES_ADDED, "numSourceRows")
-    ours = counts(native.metrics) | {name: told[name] for name in apart}
-    other = {n: (ours.get(n), told.get(n)) for n in ours | told if ours.get(n) != told.get(n)}
+    ours = counts(native.metrics) | {name: metrics[name] for name in apart}
+    other = {
+        n: (ours.get(n), metrics.get(n)) for n in ours | metrics if ours.get(n) != metrics.get(n)
+    }
     assert not other, other
 
 
@@ -195,12 +199,12 @@ class Oracle:
 
     Args:
         rows: Those of the table, in order.
-        told: The metrics of its commit; none when there was no commit.
+        metrics: The metrics of its commit; none when there was no commit.
         version: That commit's; None when there was none.
     """
 
     rows: Rows
-    told: dict[str, int]
+    metrics: dict[str, int]
     version: int | None
 
 
@@ -216,8 +220,8 @@ def by_sql(
     spark.sql(f"MERGE INTO delta.`{theirs}` t USING oracle_source s ON {on} {whens}")
     after = last_version(theirs)
     made = after > before
-    told = counts(commit_info(theirs, after)["operationMetrics"]) if made else {}
-    return Oracle(read(spark, theirs), told, after if made else None)
+    metrics = counts(commit_info(theirs, after)["operationMetrics"]) if made else {}
+    return Oracle(read(spark, theirs), metrics, after if made else None)
 
 
 def run_own(
@@ -228,7 +232,7 @@ def run_own(
     For tests of what only the own executors do; a third of the time goes with the native one.
 
     Returns:
-        What the own executor tells.
+        The result of our executor.
     """
     oracle = by_sql(spark, ours, source, on, clauses)
     return by_own(spark, ours, source, on, clauses, oracle)
@@ -249,7 +253,7 @@ def run_both(
     known; the own executor may put its rows into other files than Delta.
 
     Returns:
-        What the native executor tells.
+        The result of the native executor.
     """
     oracle = by_sql(spark, ours, source, on, clauses)
     assert gives is None or oracle.rows == in_order(gives)
@@ -258,7 +262,7 @@ def run_both(
     assert read(spark, ours) == oracle.rows
     assert result.version == oracle.version
     if result.version is not None:
-        check_told(result, oracle.told)
+        check_metrics(result, oracle.metrics)
     return result
 
 
@@ -289,7 +293,7 @@ def by_own(
     oracle: Oracle,
 ) -> MergeResult:
     """Run a merge by an own executor on a copy of the table, unless it has to leave it."""
-    own, told = f"{ours}_own", oracle.told
+    own, metrics = f"{ours}_own", oracle.metrics
     shutil.copytree(ours, own)
     before = last_version(own)
     result = described(spark, own, source(), on, clauses, own=True).execute()
@@ -300,17 +304,17 @@ def by_own(
     assert rows == oracle.rows, result
     if result.version is None:
         assert last_version(own) == before
-        assert not any(told.get(f"numTargetRows{what}") for what in CHANGED)
+        assert not any(metrics.get(f"numTargetRows{what}") for what in CHANGED)
         return result
     if result.executor == "native":
-        check_told(result, told)
+        check_metrics(result, metrics)
         return result
     counted = counts(result.metrics)
     check_log(spark, own, len(rows))
     check_no_orphans(spark, own)
     check_statistics(own, by_file)
-    assert counted.keys() == told.keys()
-    for metric, count in told.items():
+    assert counted.keys() == metrics.keys()
+    for metric, count in metrics.items():
         if metric == "numSourceRows":  # Delta counts one as often as its plan reads it
             continue
         if metric not in WORK:
@@ -344,7 +348,7 @@ WORK = (
 
 
 def check_log(spark: SparkSession, path: str, rows: int | None = None) -> None:
-    """Every file stands in the table once, is there, and is told by right statistics.
+    """Every file is in the table once, exists, and has correct statistics.
 
     Args:
         spark: Any session.

@@ -1,4 +1,4 @@
-"""A table's log held against its folder and against the rows of every file."""
+"""Compare a table's log with its folder and with the rows of every file."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 Action = dict[str, Any]
 LONGEST_TEXT = 32
-"""Of longer ones Delta tells the beginning."""
+"""Of longer texts, Delta's statistics contain only the beginning."""
 _COMPARED = (bool, int, float, str, date, Decimal)
 
 
@@ -23,7 +23,7 @@ def versions_of(path: str) -> Iterator[list[tuple[str, Action]]]:
     for file in sorted(Path(path, "_delta_log").glob("*.json")):
         if file.stem.isdecimal():
             lines = file.read_text().splitlines()
-            yield [told for line in lines for told in json.loads(line).items()]
+            yield [action for line in lines for action in json.loads(line).items()]
 
 
 def standing_files(path: str) -> dict[str, Action]:
@@ -51,10 +51,10 @@ def check_no_orphans(spark: SparkSession, path: str) -> None:
     """
     names, vectors, emptied = set(), set(), 0
     for actions in versions_of(path):
-        told = [(kind, unquote(a["path"])) for kind, a in actions if "path" in a]
-        added = {name for kind, name in told if kind == "add"}
-        emptied += len({name for kind, name in told if kind == "remove"} - added)
-        names |= added | {name for kind, name in told if kind == "cdc"}
+        paths = [(kind, unquote(a["path"])) for kind, a in actions if "path" in a]
+        added = {name for kind, name in paths if kind == "add"}
+        emptied += len({name for kind, name in paths if kind == "remove"} - added)
+        names |= added | {name for kind, name in paths if kind == "cdc"}
         stored = [a.get("deletionVector") for kind, a in actions if kind == "add"]
         vectors |= {v["pathOrInlineDv"] for v in stored if v and v["storageType"] == "u"}
     root = Path(path)
@@ -72,28 +72,30 @@ def check_no_orphans(spark: SparkSession, path: str) -> None:
 def read_by_file(spark: SparkSession, path: str) -> dict[str, list[tuple[object, ...]]]:
     """The rows of every file that has some."""
     frame = spark.read.format("delta").load(path)
-    place = frame.metadataColumn("_metadata")["file_path"]
+    file_path = frame.metadataColumn("_metadata")["file_path"]
     rows = defaultdict(list)
-    for *row, file in frame.select("*", place).collect():
+    for *row, file in frame.select("*", file_path).collect():
         name = Path(unquote(urlsplit(file).path)).relative_to(path)
         rows[str(name)].append(tuple(row))
     return dict(rows)
 
 
 def check_statistics(path: str, rows: dict[str, list[tuple[object, ...]]]) -> int:
-    """What the log tells of every file is so.
+    """The log's statistics of every file are correct.
 
     Args:
         path: The table.
         rows: The rows of every file.
 
     Returns:
-        How many ends of columns were compared.
+        Number of compared minimums and maximums.
     """
     standing = standing_files(path)
     assert rows.keys() <= standing.keys()
-    told = (a for actions in versions_of(path) for kind, a in actions if kind == "metaData")
-    (*_, metadata) = told
+    metadata_actions = (
+        a for actions in versions_of(path) for kind, a in actions if kind == "metaData"
+    )
+    (*_, metadata) = metadata_actions
     fields = json.loads(metadata["schemaString"])["fields"]
     compared = 0
     for name, action in standing.items():
@@ -101,19 +103,21 @@ def check_statistics(path: str, rows: dict[str, list[tuple[object, ...]]]) -> in
         vector = action.get("deletionVector")
         left = rows.get(name, [])
         assert stats["numRecords"] - (vector["cardinality"] if vector else 0) == len(left)
-        for place, field in enumerate(fields):
-            told = field["metadata"].get("delta.columnMapping.physicalName", field["name"])
-            values = [row[place] for row in left]
-            if told in action["partitionValues"]:
-                _check_partition(action["partitionValues"][told], values)
+        for position, field in enumerate(fields):
+            physical_name = field["metadata"].get("delta.columnMapping.physicalName", field["name"])
+            values = [row[position] for row in left]
+            if physical_name in action["partitionValues"]:
+                _check_partition(action["partitionValues"][physical_name], values)
             else:
-                compared += _check_column(stats, told, values, exact=vector is None)
+                compared += _check_column(stats, physical_name, values, exact=vector is None)
     return compared
 
 
-def _check_partition(told: str | None, values: list[object]) -> None:
+def _check_partition(partition_value: str | None, values: list[object]) -> None:
     if all(type(value) in (int, str, date) for value in values if value is not None):
-        assert {None if value in (None, "") else str(value) for value in values} <= {told}
+        assert {None if value in (None, "") else str(value) for value in values} <= {
+            partition_value
+        }
 
 
 def _check_column(stats: Action, name: str, values: list[Any], *, exact: bool) -> int:
@@ -122,24 +126,24 @@ def _check_column(stats: Action, name: str, values: list[Any], *, exact: bool) -
         found = sum(value is None for value in values)
         assert nulls == found if exact else nulls >= found
     known = [value for value in values if value is not None]
-    ends = [(stats.get(end) or {}).get(name) for end in ("minValues", "maxValues")]
-    if not known or None in ends or not all(type(value) in _COMPARED for value in known):
+    bounds = [(stats.get(key) or {}).get(name) for key in ("minValues", "maxValues")]
+    if not known or None in bounds or not all(type(value) in _COMPARED for value in known):
         return 0
     if isinstance(known[0], float):
-        if not all(map(_is_finite, (*known, *ends))):
+        if not all(map(_is_finite, (*known, *bounds))):
             return 0
-        ends = [float(end) for end in ends]
+        bounds = [float(bound) for bound in bounds]
     if isinstance(known[0], date):
-        ends = [date.fromisoformat(end) for end in ends]
-    if any(isinstance(value, str) and len(value) >= LONGEST_TEXT for value in (*known, *ends)):
-        assert ends[0] <= min(known)
+        bounds = [date.fromisoformat(bound) for bound in bounds]
+    if any(isinstance(value, str) and len(value) >= LONGEST_TEXT for value in (*known, *bounds)):
+        assert bounds[0] <= min(known)
         return 1
     if isinstance(known[0], str):  # sorted by their bytes, as Spark does
         known.sort(key=str.encode)
         found = known[0].encode(), known[-1].encode()
-        low, high = ends[0].encode(), ends[1].encode()
+        low, high = bounds[0].encode(), bounds[1].encode()
     else:
-        found, (low, high) = (min(known), max(known)), ends
+        found, (low, high) = (min(known), max(known)), bounds
     assert (low, high) == found if exact else low <= found[0] and found[1] <= high
     return 2
 

@@ -94,9 +94,9 @@ def test_the_commit_of_an_own_executor_is_not_searched_for(
         builder = builder.when_matched_update_all()
     result = builder.when_not_matched_insert_all().execute()
     assert (result.executor, result.version) == (executor, 1)
-    told = commit_info(target, 1)["operationMetrics"]
-    assert {name: int(told[name]) for name in told} == {
-        name: count for name, count in result.metrics.items() if name in told
+    logged = commit_info(target, 1)["operationMetrics"]
+    assert {name: int(logged[name]) for name in logged} == {
+        name: count for name, count in result.metrics.items() if name in logged
     }
 
 
@@ -224,7 +224,7 @@ def test_an_error_of_an_observer_is_not_disguised(spark: SparkSession, target: s
 
 
 @pytest.mark.parametrize("executor", ["native", "classic"])
-def test_every_executor_tells_how_much_it_looked_into(spark, tmp_path, executor):
+def test_every_executor_reports_how_many_files_it_read(spark, tmp_path, executor):
     path = create(spark, tmp_path / "t", "id INT, v STRING", [(1, "a"), (2, "b")], DV)
     for key, committed in ((2, True), (7, False)):
         source = spark.createDataFrame([(key, "new")], "id INT, v STRING")
@@ -276,7 +276,7 @@ def test_rows_that_get_lost_while_they_are_written_are_not_committed(
     assert merge.execute().metrics["numTargetRowsUpdated"] == 2
 
 
-def test_a_commit_that_cannot_be_read_back_is_told_all_the_same(spark: SparkSession, target: str):
+def test_a_commit_that_cannot_be_read_back_is_in_the_result(spark: SparkSession, target: str):
     """Storage that fails just after the commit: a second run would do the work twice."""
     entry = Path(target, "_delta_log", f"{1:020}.json")
     content: list[bytes] = []
@@ -294,7 +294,7 @@ def test_a_commit_that_cannot_be_read_back_is_told_all_the_same(spark: SparkSess
     assert read(spark, target) == [(1, 1), (2, 5), (3, 5)]
 
 
-def test_a_merge_of_deltas_own_whose_commit_cannot_be_found_says_that_it_was_carried_out(
+def test_the_error_of_a_native_merge_without_a_readable_commit_says_that_it_ran(
     spark: SparkSession, target: str, monkeypatch: pytest.MonkeyPatch
 ):
     def unreadable(*given: object) -> None:

@@ -35,8 +35,8 @@ def merges(
         merge = merge.when_matched_update(set={"n": "t.n + s.n"}).when_not_matched_insert_all()
         try:
             assert merge.execute().executor == executor
-        except MergeError as told:
-            if not told.transient:
+        except MergeError as error:
+            if not error.transient:
                 raise
             refused += 1
         else:
@@ -64,9 +64,9 @@ def test_every_merge_counts_once(
         running = [
             pool.submit(merges, spark, path, seed, rounds, executor) for seed in range(threads)
         ]
-        told = [one.result() for one in running]
-    done = sum((counted for counted, _ in told), Counter[int]())
-    refused = sum(count for _, count in told)
+        results = [one.result() for one in running]
+    done = sum((counted for counted, _ in results), Counter[int]())
+    refused = sum(count for _, count in results)
     expected = dict.fromkeys(range(OLD), 0) | dict(done)
     assert Counter(read(spark, path)) == Counter(expected.items())
     assert refused < threads * rounds / 2

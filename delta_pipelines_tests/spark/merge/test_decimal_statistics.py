@@ -14,7 +14,7 @@ COLUMNS = "k DECIMAL(38,18), n INT"
 ROWS = [(THIRD + number, number) for number in range(4)]
 
 
-def test_statistics_tell_decimals_exactly_after_every_merge(spark, tmp_path):
+def test_statistics_have_exact_decimals_after_every_merge(spark, tmp_path):
     for layout in (DV, MAPPED):
         path = create(spark, tmp_path / layout, COLUMNS, ROWS, layout)
         source = [(THIRD + 1, -1), (THIRD + 9, 9)]

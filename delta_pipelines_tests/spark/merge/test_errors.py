@@ -27,7 +27,7 @@ def begin(spark: SparkSession, target: str, on: str = ON, **options: str) -> Mer
 def refused(
     spark: SparkSession, target: str, builder: MergeBuilder, *, version: int | None = None
 ) -> MergeError:
-    """What a merge says that wrote nothing; a table by its path is at `version`, 0 if not told."""
+    """The error of a merge that wrote nothing; a table by its path is at `version`, default 0."""
     with pytest.raises(MergeError) as caught:
         builder.execute()
     if (Path(target) / "_delta_log").exists():
@@ -91,9 +91,9 @@ def test_an_insert_into_a_field_of_a_struct(spark: SparkSession, tmp_path: Path,
     source = spark.createDataFrame([(9, 9)], DDL)
     builder = merge_into(spark, path, source, ON, executor=executor)
     builder = builder.when_not_matched_insert(values={"id": "s.id", "s.a": "s.v"})
-    told = str(refused(spark, path, builder))
-    assert "[DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION]" in told
-    assert "`s`.`a`" in told
+    error = str(refused(spark, path, builder))
+    assert "[DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION]" in error
+    assert "`s`.`a`" in error
 
 
 @pytest.mark.parametrize("executor", ["native", "classic"])
@@ -156,19 +156,21 @@ def test_a_part_of_a_table_is_no_target(spark: SparkSession, tmp_path: Path):
 def test_ambiguous_matches_name_the_keys_that_matched(spark: SparkSession, target: str):
     source = spark.createDataFrame([(1, 5), (1, 6), (2, 7), (9, 8), (9, 9)], DDL)
     builder = merge_into(spark, target, source, ON).when_matched_update_all()
-    told = str(refused(spark, target, builder))
-    assert "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in told
-    assert "Source keys that occur more than once: id=1. Keep one row per key" in told
+    error = str(refused(spark, target, builder))
+    assert "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in error
+    assert "Source keys that occur more than once: id=1. Keep one row per key" in error
 
 
-def test_ambiguous_matches_without_keys_are_told_without_samples(spark: SparkSession, target: str):
+def test_the_error_of_ambiguous_matches_without_keys_has_no_samples(
+    spark: SparkSession, target: str
+):
     builder = begin(spark, target, "t.id < s.id").when_matched_update_all()
-    told = str(refused(spark, target, builder))
-    assert "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in told
-    assert "more than once" not in told
+    error = str(refused(spark, target, builder))
+    assert "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in error
+    assert "more than once" not in error
 
 
-def test_a_failing_function_is_told_by_its_own_words(spark: SparkSession, target: str):
+def test_the_error_of_a_failing_function_has_its_own_message(spark: SparkSession, target: str):
     broken = F.udf(lambda value: {}[f"no {value}"], "int")
     source = spark.createDataFrame([(1, 5)], DDL).withColumn("v", broken("v"))
     builder = merge_into(spark, target, source, ON).when_matched_update_all()
@@ -181,14 +183,14 @@ def test_what_is_no_delta_table_is_called_by_its_name(spark: SparkSession, schem
     spark.sql(f"CREATE VIEW {schema}.seen AS SELECT * FROM {schema}.real")
     spark.sql(f"CREATE TABLE {schema}.files USING parquet AS SELECT 1 id, 1 v")
     spark.table(f"{schema}.real").createOrReplaceTempView("passing")
-    for name, told in (
+    for name, message in (
         (f"{schema}.gone", "no such table (TABLE_OR_VIEW_NOT_FOUND)"),
         (f"{schema}.seen", "it is a view"),
         ("passing", "it is a temporary view"),
         (f"{schema}.files", "not a Delta table (DELTA_MISSING_DELTA_TABLE)"),
     ):
         error = refused(spark, name, begin(spark, name).when_matched_delete())
-        assert told in str(error)
+        assert message in str(error)
 
 
 def test_no_table_at_a_path(spark: SparkSession, tmp_path: Path):
@@ -209,5 +211,5 @@ def test_an_executor_that_does_not_apply_is_replaced_with_a_reason(
     builder = begin(spark, target, executor="insert_only").when_matched_update_all("s.id = 9")
     result = builder.execute()
     assert (result.executor, result.version) == ("native", None)
-    told = "insert_only was asked for, but it has other clauses than inserts"
-    assert result.executor_reason.startswith(told)
+    reason = "insert_only was asked for, but it has other clauses than inserts"
+    assert result.executor_reason.startswith(reason)

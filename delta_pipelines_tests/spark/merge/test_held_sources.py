@@ -1,4 +1,4 @@
-"""Sources that are one Delta table: held to its version, their rows numbered, never copied."""
+"""Sources that are one Delta table: pinned to its version, with numbered rows, never copied."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -64,8 +64,8 @@ def table(spark, tmp_path):
 
 
 @pytest.fixture
-def held(spark, monkeypatch):
-    """What was held while merges were prepared; no source comes to the driver."""
+def numbered_sources(spark, monkeypatch):
+    """Results of `numbered` while merges were prepared; no source comes to the driver."""
     made = []
 
     def spied(*asked):
@@ -89,25 +89,25 @@ def test_the_number_of_a_row_is_the_same_in_every_query(spark, table, query):
     assert (fixed.count, fixed.rdd, fixed.on_driver) == (count, None, False)
     assert fixed.frame.columns == [*source.columns, "number"]
     key = "k" if "k" in source.columns else "id"
-    told = numbers(fixed.frame, key)
-    assert len(set(told.values())) == len(told) == source.count()
-    assert {number >> 32 for number in told.values()} == {0, 1, 2}
+    numbers_by_key = numbers(fixed.frame, key)
+    assert len(set(numbers_by_key.values())) == len(numbers_by_key) == source.count()
+    assert {number >> 32 for number in numbers_by_key.values()} == {0, 1, 2}
     for other in (
         fixed.frame.repartition(7),
         fixed.frame.orderBy(F.desc(key)).coalesce(1),
         fixed.frame.where(f"{key} % 2 = 0"),
     ):
         some = numbers(other, key)
-        assert some.items() <= told.items()
+        assert some.items() <= numbers_by_key.items()
         assert some
 
 
-def test_rows_marked_as_deleted_have_no_number(spark, tmp_path):
+def test_deleted_rows_have_no_number(spark, tmp_path):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV, files=2)
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id % 4 = 1")
     fixed = numbered(spark, spark.read.format("delta").load(path), "number")
-    told = numbers(fixed.frame, "id")
-    assert fixed.count == len(told) == len(set(told.values())) == 30
+    numbers_by_key = numbers(fixed.frame, "id")
+    assert fixed.count == len(numbers_by_key) == len(set(numbers_by_key.values())) == 30
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,12 @@ def test_a_column_may_be_called_as_the_hidden_one(spark, table, tmp_path):
 
 
 @pytest.mark.parametrize("query", OTHERS)
-def test_what_is_more_than_one_table_is_not_held(spark, table, query):
+def test_a_source_of_several_tables_is_not_numbered(spark, table, query):
     assert numbered(spark, spark.sql(OTHERS[query].format(table)), "number") is None
 
 
 @pytest.mark.parametrize("text", ["CAST('now' AS DATE)", "current_date()"])
-def test_what_reads_the_clock_is_held_to_no_version(spark, table, text):
+def test_a_source_that_reads_the_clock_is_not_numbered(spark, table, text):
     assert pinned(spark, spark.table(table)) is not None
     assert (
         pinned(spark, spark.sql(f"SELECT * FROM {table} WHERE {text} > DATE'2020-01-01'")) is None
@@ -162,13 +162,13 @@ def test_numbers_of_files_that_are_read_in_pieces(spark, tmp_path):
     with setting(spark, "spark.sql.files.maxPartitionBytes", "100000"):
         fixed = numbered(spark, spark.read.format("delta").load(path), "number")
         assert fixed.frame.rdd.getNumPartitions() > 10
-        told = numbers(fixed.frame, "id")
+        numbers_by_key = numbers(fixed.frame, "id")
         some = numbers(fixed.frame.where("id > 35000"), "id")
-    assert len(set(told.values())) == fixed.count == 40_000
-    assert some == {key: number for key, number in told.items() if key > 35_000}
+    assert len(set(numbers_by_key.values())) == fixed.count == 40_000
+    assert some == {key: number for key, number in numbers_by_key.items() if key > 35_000}
 
 
-def test_a_table_of_many_files_is_not_held(spark, table, monkeypatch):
+def test_a_table_of_many_files_is_not_numbered(spark, table, monkeypatch):
     monkeypatch.setattr(module, "_MOST_FILES", 2)
     assert numbered(spark, spark.table(table), "number") is None
 
@@ -177,17 +177,19 @@ DAILY = ("upsert", "update by both", "delete if", "delete and insert", "mirror",
 
 
 @pytest.mark.parametrize(("case", "layout"), everything(CASES, 2, daily=DAILY))
-def test_every_case_is_as_by_delta(spark, tmp_path, layout, case, held):
+def test_every_case_is_as_by_delta(spark, tmp_path, layout, case, numbered_sources):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
     source = str(tmp_path / "s")
     changes(spark).repartition(3).write.format("delta").save(source)
     by_own(spark, path, lambda: spark.read.format("delta").load(source), CASES[case])
-    assert held
-    assert None not in held
+    assert numbered_sources
+    assert None not in numbered_sources
 
 
 @pytest.mark.parametrize("layout", [PLAIN, DV])
-def test_rows_that_come_meanwhile_are_left_to_the_next_merge(spark, table, tmp_path, layout, held):
+def test_rows_that_come_meanwhile_are_left_to_the_next_merge(
+    spark, table, tmp_path, layout, numbered_sources
+):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
 
     def more():
@@ -199,13 +201,15 @@ def test_rows_that_come_meanwhile_are_left_to_the_next_merge(spark, table, tmp_p
         merge = clause.add(merge)
     with once_at(Step.MERGE, more):
         result = merge.execute()
-    assert [fixed is not None for fixed in held] == [True]
+    assert [fixed is not None for fixed in numbered_sources] == [True]
     assert (result.executor, result.metrics["numTargetRowsInserted"]) == ("classic", 20)
     assert {row[0] for row in read(spark, path)} == set(range(60))
     assert merge.execute().metrics["numTargetRowsInserted"] == 1
 
 
-def test_a_user_who_wants_every_source_materialised_gets_it(spark, tmp_path, table, held):
+def test_a_user_who_wants_every_source_materialised_gets_it(
+    spark, tmp_path, table, numbered_sources
+):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
     session = spark.newSession()
     session.conf.set(MODE, "all")
@@ -214,21 +218,25 @@ def test_a_user_who_wants_every_source_materialised_gets_it(spark, tmp_path, tab
     result = merge.when_matched_update_all().execute()
     assert result.executor == "classic"
     assert result.materialize_source_reason.value == "materializeAll"
-    assert held == []
+    assert numbered_sources == []
 
 
 @pytest.mark.parametrize("layout", [PLAIN, DV])
-def test_marked_rows_of_one_file_into_a_feed_of_many_files(spark, tmp_path, layout, held):
+def test_a_file_with_deleted_rows_into_a_feed_of_many_files(
+    spark, tmp_path, layout, numbered_sources
+):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=10, feed=True)
     source = create(spark, tmp_path / "s", COLUMNS, [(n, "new", n) for n in range(30, 60)], DV)
     spark.sql(f"DELETE FROM delta.`{source}` WHERE id % 5 = 0")
     clauses = [update(n="t.n + s.n"), insert("s.id < 50")]
     by_own(spark, path, lambda: spark.read.format("delta").load(source), clauses)
-    assert None not in held
+    assert None not in numbered_sources
     assert feed(spark, f"{path}_own") == feed(spark, f"{path}_by_sql")
 
 
-def test_after_a_conflict_the_same_rows_are_merged(spark, tmp_path, table, held, monkeypatch):
+def test_after_a_conflict_the_same_rows_are_merged(
+    spark, tmp_path, table, numbered_sources, monkeypatch
+):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV, files=2)
     write, done = classic_executor.OwnMerge._write, []
 
@@ -241,11 +249,11 @@ def test_after_a_conflict_the_same_rows_are_merged(spark, tmp_path, table, held,
     monkeypatch.setattr(classic_executor.OwnMerge, "_write", late)
     merge = merge_into(spark, path, spark.table(table), "t.id = s.id", executor="classic")
     result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
-    assert (result.attempts, len(held)) == (2, 1)
+    assert (result.attempts, len(numbered_sources)) == (2, 1)
     assert {row[1] for row in read(spark, path)} == {f"v{n}" for n in range(60)}
 
 
-def test_what_cannot_be_held_is_copied(spark, tmp_path, table, monkeypatch):
+def test_a_source_that_cannot_be_numbered_is_copied(spark, tmp_path, table, monkeypatch):
     def fails(*_):
         raise Py4JError("another version")
 

@@ -72,7 +72,7 @@ def test_ties_at_the_greatest_sequence_are_problems_only_when_rows_differ(spark:
     assert key_problems(source, ["k", "day"], None).duplicate_keys == 6
 
 
-def test_values_that_trade_places_are_not_the_same_row(spark: SparkSession):
+def test_exchanged_values_are_not_the_same_row(spark: SparkSession):
     source = spark.createDataFrame(
         [("a", 1, 5, None), ("a", 1, None, 5)], "k string, n int, x int, y int"
     )

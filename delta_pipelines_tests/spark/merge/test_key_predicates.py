@@ -68,7 +68,7 @@ def test_files_without_any_of_the_keys_are_left_out(spark, sorted_table, kind):
     assert "cast" not in predicate.lower().replace("cast(s.", "")
 
 
-def test_a_key_of_another_type_is_told_in_the_columns_own(spark, sorted_table):
+def test_a_key_of_another_type_is_converted_to_the_columns_type(spark, sorted_table):
     path = sorted_table()
 
     def narrow():
@@ -89,7 +89,7 @@ WIDER = {
 
 @pytest.mark.parametrize("rows", ["10000", "0"])
 @pytest.mark.parametrize("kind", WIDER)
-def test_a_key_of_a_wider_type_is_told_in_the_columns_own(spark, sorted_table, kind, rows):
+def test_a_key_of_a_wider_type_is_converted_to_the_columns_type(spark, sorted_table, kind, rows):
     column, wider = WIDER[kind]
     path = sorted_table(f"CAST(id AS {column})")
     odd = ["NULL", "150.5", "40.125", "-3"] if wider != "BIGINT" else ["NULL", "-3"]
@@ -162,7 +162,7 @@ def test_rows_without_a_source_are_found_whatever_the_keys_are(spark, sorted_tab
 
 
 @pytest.mark.parametrize("clauses", [[insert()], [update(), insert()]], ids=["insert", "upsert"])
-def test_a_delta_source_is_held_to_its_version(spark, sorted_table, tmp_path, clauses):
+def test_a_delta_source_is_pinned_to_its_version(spark, sorted_table, tmp_path, clauses):
     """What is known of its keys would not hold for a row that comes between."""
     path, other = sorted_table(), str(tmp_path / "s")
     changes(spark).write.format("delta").save(other)

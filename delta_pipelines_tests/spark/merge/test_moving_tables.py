@@ -123,7 +123,7 @@ def test_a_source_may_have_the_feeds_own_column(spark, tmp_path, layout):
 
 
 @pytest.mark.parametrize(
-    ("columns", "properties", "told"),
+    ("columns", "properties", "reason"),
     [
         ("id INT, v STRING", "'delta.enableRowTracking' = 'true'", "tracks rows"),
         ("id INT, v STRING", "'delta.appendOnly' = 'true'", "is append-only"),
@@ -140,13 +140,13 @@ def test_a_source_may_have_the_feeds_own_column(spark, tmp_path, layout):
         ),
     ],
 )
-def test_what_is_not_proved_is_left_to_delta(spark, tmp_path, columns, properties, told):
+def test_what_is_not_proved_is_left_to_delta(spark, tmp_path, columns, properties, reason):
     path = tmp_path / "t"
     spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta TBLPROPERTIES ({properties})")
     merge = merge_into(spark, str(path), source(spark), "t.id = s.id", executor="insert_only")
     result = merge.when_not_matched_insert(values={"id": "s.id", "v": "s.v"}).execute()
     assert result.executor == "native"
-    assert told in result.executor_reason
+    assert reason in result.executor_reason
     assert result.metrics["numTargetRowsInserted"] == 3
 
 
@@ -184,7 +184,7 @@ def test_an_idempotent_write_is_done_once_also_after_a_conflict(
 
 @pytest.mark.parametrize("times", [1, 9])
 def test_matches_that_got_lost_are_found_again(spark, tmp_path, monkeypatch, times):
-    """As when the executor that kept them ends between the scan and the writing."""
+    """Simulate that the executor with the matches ends between the scan and the write."""
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
     write, failed = classic_executor.OwnMerge._write, []
 
@@ -211,11 +211,11 @@ def test_vectors_of_a_file_that_has_one_are_counted_as_delta_does(spark, tmp_pat
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 7")
     run_own(spark, path, lambda: source(spark), "t.id = s.id", [update()])
-    told = commit_info(f"{path}_own", 2)["operationMetrics"]
-    assert told["numTargetDeletionVectorsAdded"] == "1"
+    metrics = commit_info(f"{path}_own", 2)["operationMetrics"]
+    assert metrics["numTargetDeletionVectorsAdded"] == "1"
 
 
-def test_partitions_are_told_apart_beside_other_keys(spark, tmp_path):
+def test_partitions_exclude_files_beside_other_keys(spark, tmp_path):
     columns = "day INT, id INT, v STRING"
     path = str(tmp_path / "t")
     rows = [(day, number, "old") for day in range(12) for number in range(10)]
@@ -238,16 +238,16 @@ def test_partitions_are_told_apart_beside_other_keys(spark, tmp_path):
     assert [row[2] for row in read(spark, path) if row[:2] == (3, 5)] == ["new"]
 
 
-def test_a_source_whose_table_was_defined_anew_has_to_be_made_again(spark, tmp_path):
+def test_a_source_of_a_redefined_table_has_to_be_created_again(spark, tmp_path):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
     other = create(spark, tmp_path / "s", COLUMNS, [(3, "a")], PLAIN)
     rows = spark.read.format("delta").load(other)
     overwrite = spark.createDataFrame([("x", 1.5)], "id STRING, w DOUBLE").write.format("delta")
     overwrite.mode("overwrite").option("overwriteSchema", "true").save(other)
     merge = merge_into(spark, path, rows, "t.id = s.id").when_matched_update_all()
-    with pytest.raises(MergeError, match="Make the DataFrame again") as told:
+    with pytest.raises(MergeError, match="Create the DataFrame again") as caught:
         merge.execute()
-    assert not told.value.transient
+    assert not caught.value.transient
     assert last_version(path) == 0
 
 

@@ -1,4 +1,4 @@
-"""NULL keys and values in a merge, held against Delta's own suite and Delta's SQL MERGE."""
+"""NULL keys and values in a merge, compared with Delta's own suite and Delta's SQL MERGE."""
 
 import pytest
 

@@ -103,7 +103,7 @@ def test_assignments_are_a_mapping_and_never_mean_all(spark, tmp_path, wrong):
         lambda: merge.when_not_matched_insert(values=wrong),
         lambda: merge.when_not_matched_by_source_update(set=wrong),
     ):
-        with pytest.raises(MergeError, match="maps column names"):
+        with pytest.raises(MergeError, match="must map column names"):
             add()
 
 

@@ -147,14 +147,14 @@ def test_a_table_that_keeps_changing_is_an_error_that_says_how(
     def add_column():
         spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN late INT")
 
-    with once_at(Step.MERGE, add_column), pytest.raises(MergeError) as told:
+    with once_at(Step.MERGE, add_column), pytest.raises(MergeError) as caught:
         upsert(spark, path, executor).execute()
-    text = str(told.value)
+    text = str(caught.value)
     assert "[DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS]" in text
     assert "The schema of your Delta table has changed in an incompatible way since your" in text
-    if executor == "classic":  # of Delta's own error the first line is told
+    if executor == "classic":  # Delta's own error shows only its first line
         assert "Please redefine your DataFrame or DeltaTable object. Changes:" in text
         assert "late" in text.split("Changes:")[1]
-    assert told.value.transient
-    assert told.value.dataset == path
+    assert caught.value.transient
+    assert caught.value.dataset == path
     assert last_version(path) == 1

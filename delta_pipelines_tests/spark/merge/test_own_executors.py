@@ -38,7 +38,7 @@ NATIVE_FEEDS = tuple(
     for case in ("delete", "delete and insert")
     for layout in ("plain", "partitioned")
 )
-"""Unconditional deletes on copy-on-write tables, whose matches may be double."""
+"""Unconditional deletes on copy-on-write tables, with duplicate matches."""
 COLUMNS = "id INT, v STRING, n INT"
 ROWS = [(number, f"v{number}", number * 10) for number in range(40)]
 UPSERT = [update(), insert()]
@@ -77,7 +77,7 @@ def changes(spark: SparkSession) -> DataFrame:
 
 
 def by_own(spark, path, source, clauses, on="t.id = s.id"):
-    """Held against Delta; and it was an own executor that did it."""
+    """Compare with Delta's MERGE; one of our executors ran."""
     result = run_own(spark, path, source, on, clauses)
     assert result.executor != "native", result.executor_reason
 
@@ -179,9 +179,11 @@ def test_one_merge_after_another(spark, tmp_path, layout, way, counting):
         assert result.executor == "classic"
         left = read(spark, path)
         assert left == read(spark, theirs)
-        told = counts(commit_info(theirs, last_version(theirs))["operationMetrics"])
-        same = told.keys() - set(WORK)
-        assert {name: result.metrics[name] for name in same} == {name: told[name] for name in same}
+        logged = counts(commit_info(theirs, last_version(theirs))["operationMetrics"])
+        same = logged.keys() - set(WORK)
+        assert {name: result.metrics[name] for name in same} == {
+            name: logged[name] for name in same
+        }
         check_log(spark, path, len(left))
 
 
@@ -204,10 +206,10 @@ def test_several_source_rows_for_one_are_refused_with_samples(
     session = spark.newSession()
     session.conf.set(DRIVER_ROWS, rows)
     merge = merge_into(session, path, source, "t.id = s.id", executor="classic")
-    with pytest.raises(MergeError) as told:
+    with pytest.raises(MergeError) as caught:
         merge.when_matched_update_all("s.v = 'a'").execute()
-    assert "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in str(told.value)
-    assert re.search(r"occur more than once: .*3", str(told.value))
+    assert "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in str(caught.value)
+    assert re.search(r"occur more than once: .*3", str(caught.value))
     assert last_version(path) == 0
 
 
@@ -273,7 +275,7 @@ def test_a_cache_of_the_target_shows_the_merge(spark, tmp_path):
 
 
 def feed(spark, path):
-    """What a merge told the change data feed; nothing where it made no commit."""
+    """The change data feed of a merge; empty without a commit."""
     version = last_version(path)
     if version == 0:  # A merge that changes nothing is a commit of Delta's, and none of ours.
         return []
@@ -295,7 +297,7 @@ def test_the_change_data_feed_is_deltas(spark, tmp_path, layout, case):
 
 @pytest.mark.parametrize("layout", [PLAIN, DV])
 def test_what_is_unchanged_is_skipped(spark, tmp_path, layout):
-    """Held against Delta's merge of a source without the rows that would change nothing."""
+    """Compare with Delta's merge of a source without the rows that would change nothing."""
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
     theirs = create(spark, tmp_path / "theirs", COLUMNS, ROWS, layout, files=4)
     same = [(3, "v3", 30), (17, "v17", 170)]
@@ -312,8 +314,8 @@ def test_what_is_unchanged_is_skipped(spark, tmp_path, layout):
     result = merge([*same, *new, (33, "v33", 330)], path, True)
     assert (result.executor, result.version) == ("classic", 1)
     assert read(spark, path) == read(spark, theirs)
-    told = {name: result.metrics[f"numTargetRows{name}"] for name in CHANGED}
-    assert told == {"Inserted": 1, "Updated": 2, "Deleted": 1}
+    changed = {name: result.metrics[f"numTargetRows{name}"] for name in CHANGED}
+    assert changed == {"Inserted": 1, "Updated": 2, "Deleted": 1}
     again = merge([*same, *new], path, True)
     assert (again.executor, again.version, last_version(path)) == ("classic", None, 1)
     assert not any(again.metrics[f"numTargetRows{name}"] for name in CHANGED)
@@ -344,10 +346,10 @@ def test_it_is_one_commit_that_says_merge(spark, tmp_path):
         merge = merge.when_matched_update_all("s.n > 0").when_not_matched_insert_all()
         result = merge.execute()
     assert Step.MERGE in steps
-    told = commit_info(path, 1)
-    assert (result.version, last_version(path), told["operation"]) == (1, 1, "MERGE")
-    assert told["isBlindAppend"] is False
-    assert '"run_id": "r1"' in told["userMetadata"]
-    assert '"actionType":"update"' in told["operationParameters"]["matchedPredicates"]
-    assert len(told["operationMetrics"]) == 22
+    info = commit_info(path, 1)
+    assert (result.version, last_version(path), info["operation"]) == (1, 1, "MERGE")
+    assert info["isBlindAppend"] is False
+    assert '"run_id": "r1"' in info["userMetadata"]
+    assert '"actionType":"update"' in info["operationParameters"]["matchedPredicates"]
+    assert len(info["operationMetrics"]) == 22
     assert Path(path, "_delta_log").exists()

@@ -160,9 +160,9 @@ def test_a_source_lost_in_every_attempt_is_deltas_error(session):
 
     with pytest.raises(
         MergeError, match="DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY"
-    ) as told:
+    ) as caught:
         source.run_with_materialized_source_lost_retries(run)
-    assert told.value.transient
+    assert caught.value.transient
     assert len(source.failures) == int(session.conf.get(MAX_ATTEMPTS, "4"))
     assert checkpoints(session) == []
 
@@ -226,13 +226,13 @@ def test_checkpoints_of_the_user_stay(session, tmp_path):
 @pytest.mark.parametrize("executor", ["native", "classic"])
 def test_nothing_is_kept_of_a_merge_that_failed(session, tmp_path, executor):
     path = create(session, tmp_path / "t", "id INT, v STRING", [(1, "a"), (2, "b")], DV)
-    for rows, value, told in (
+    for rows, value, message in (
         ([(1, "b"), (1, "c")], "s.v", "MULTIPLE_SOURCE_ROW"),
         ([(1, "b")], "raise_error('broken')", "broken"),
     ):
         source = session.createDataFrame(rows, "id INT, v STRING")
         merge = merge_into(session, path, source, "t.id = s.id", executor=executor)
-        with pytest.raises(MergeError, match=told):
+        with pytest.raises(MergeError, match=message):
             merge.when_matched_update(set={"v": value}).execute()
         assert checkpoints(session) == []
 
@@ -240,9 +240,9 @@ def test_nothing_is_kept_of_a_merge_that_failed(session, tmp_path, executor):
 def test_the_seeds_log_lines(session, prepared, caplog):
     with caplog.at_level(logging.DEBUG, logger="delta_pipelines.merge.source"):
         prepared(session, session.createDataFrame([(1, 2)], "k INT, v INT"), [0])
-    told = [record.getMessage() for record in caplog.records]
-    assert told[0] == "Materializing MERGE with pruned columns [k]."
-    assert told[1].startswith("Materialized MERGE source plan:\n")
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages[0] == "Materializing MERGE with pruned columns [k]."
+    assert messages[1].startswith("Materialized MERGE source plan:\n")
 
 
 @pytest.mark.parametrize("layout", [PLAIN, DV])

@@ -231,11 +231,11 @@ def both_ways(spark, folder, table: Table, batches: list[Batch]) -> Counter[str]
             builder = clause.add(builder)
         before = last_version(ours)
         result = builder.execute()
-        told = f"{table}, {batch}: {result}"
+        description = f"{table}, {batch}: {result}"
         by_file = read_by_file(spark, ours)
         expected = newest_rows(spark, theirs)
         counted = Counter(repr(row) for rows in by_file.values() for row in rows)
-        assert counted == Counter(map(repr, expected)), told
+        assert counted == Counter(map(repr, expected)), description
         done.update({result.executor: 1, "merges": 1})
         if last_version(ours) == before:
             done["unchanged"] += 1

@@ -1,4 +1,4 @@
-"""What a merge does to rows, held against Delta's own suite and Delta's SQL MERGE."""
+"""What a merge does to rows, compared with Delta's own suite and Delta's SQL MERGE."""
 
 from pathlib import Path
 
@@ -149,7 +149,7 @@ def test_everything_is_updated(merge_rows):
     merge_rows(BASE, [(1, 5), (2, 9)], ON, UPDATE, INSERT, gives=[(21, 25), (22, 29)])
 
 
-def test_same_names_on_both_sides_are_told_apart_by_alias(merge_rows):
+def test_aliases_distinguish_the_same_names_on_both_sides(merge_rows):
     merge_rows(
         BASE,
         [(1, 5), (2, 9)],
@@ -396,8 +396,8 @@ def test_values_of_the_type_variant(spark: SparkSession, tmp_path: Path, executo
     )
     merge = merge_into(spark, path, source, "t.id = s.id", executor=executor)
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
-    told = spark.read.format("delta").load(path).selectExpr("id", "to_json(v)").collect()
-    assert dict(map(tuple, told)) == {n: str(n) for n in range(20)} | {13: "[1]", 103: "{}"}
+    rows = spark.read.format("delta").load(path).selectExpr("id", "to_json(v)").collect()
+    assert dict(map(tuple, rows)) == {n: str(n) for n in range(20)} | {13: "[1]", 103: "{}"}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

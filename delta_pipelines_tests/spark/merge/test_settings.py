@@ -77,7 +77,7 @@ def test_casts_follow_the_session(spark, session, tmp_path, executor):
     assert read(spark, path) == [(1, 8), (2, 2)]
 
 
-def test_names_are_told_apart_as_the_session_does(spark, session, tmp_path):
+def test_the_session_decides_whether_letter_case_counts(spark, session, tmp_path):
     path = create(spark, tmp_path / "t", "Key INT, VaL INT", [(1, 1)])
     session.conf.set("spark.sql.caseSensitive", "true")
     source = session.sql("SELECT 1 kEY, 2 vAl")

@@ -188,8 +188,8 @@ def test_a_value_for_which_its_column_gets_wider_is_a_change(
     path = create(spark, tmp_path / "t", f"id int, v {narrow}", [])
     properties = "'delta.enableTypeWidening' = 'true', 'delta.feature.timestampNtz' = 'supported'"
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({properties})")
-    held = " UNION ALL ".join(f"SELECT {n} id, CAST({old} AS {narrow}) v" for n in (1, 2))
-    spark.sql(f"INSERT INTO delta.`{path}` {held}")
+    inserted_sql = " UNION ALL ".join(f"SELECT {n} id, CAST({old} AS {narrow}) v" for n in (1, 2))
+    spark.sql(f"INSERT INTO delta.`{path}` {inserted_sql}")
     source = spark.sql(
         f"SELECT 1 id, CAST({same} AS {wide}) v UNION ALL SELECT 2, CAST({finer} AS {wide})"
     )
@@ -229,10 +229,10 @@ def test_rows_end_up_as_without_it(spark: SparkSession, tmp_path: Path, seed: in
         return chance.choice([None, 0, 1, 2])
 
     ddl = "id int, a int, b int"
-    held = [(chance.choice([None, *range(12)]), value(), value()) for _ in range(20)]
+    present = [(chance.choice([None, *range(12)]), value(), value()) for _ in range(20)]
     given = [(key, value(), value()) for key in chance.sample([None, *range(18)], 12)]
-    skipping = create(spark, tmp_path / "skipping", ddl, held, DV if seed else "plain", files=2)
-    plain = create(spark, tmp_path / "plain", ddl, held, files=2)
+    skipping = create(spark, tmp_path / "skipping", ddl, present, DV if seed else "plain", files=2)
+    plain = create(spark, tmp_path / "plain", ddl, present, files=2)
     outcomes = []
     for path, skip in ((skipping, True), (plain, False)):
         builder = merge_into(spark, path, rows(spark, *given, ddl=ddl), "t.id = s.id")

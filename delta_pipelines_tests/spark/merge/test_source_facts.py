@@ -1,4 +1,4 @@
-"""Why a source is or is not materialised, held against Delta's own decision."""
+"""Why a source is or is not materialized, compared with Delta's own decision."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -53,11 +53,11 @@ def test_a_table_feature_that_the_own_executors_know(spark, tmp_path, feature):
     columns, rest = FEATURES[feature]
     clustered = rest if rest.startswith("CLUSTER") else ""
     vectors = "true" if list(FEATURES).index(feature) % 2 else "false"
-    told = ["'delta.enableDeletionVectors' = '" + vectors + "'"]
-    told += [rest] if rest and not clustered else []
+    properties = ["'delta.enableDeletionVectors' = '" + vectors + "'"]
+    properties += [rest] if rest and not clustered else []
     spark.sql(
         f"CREATE TABLE delta.`{path}` ({columns}) USING delta {clustered} "
-        f"TBLPROPERTIES ({', '.join(told)})"
+        f"TBLPROPERTIES ({', '.join(properties)})"
     )
     spark.createDataFrame(ROWS, COLUMNS).createOrReplaceTempView("feature_rows")
     spark.sql(f"INSERT INTO delta.`{path}` (id, v) SELECT id, v FROM feature_rows")
@@ -150,10 +150,12 @@ def test_the_seeds_words_of_a_merge(spark, tmp_path, layout, caplog):
     merge = merge_into(spark, path, source(spark), "t.id = s.id", executor="classic")
     with caplog.at_level(logging.DEBUG, logger="delta_pipelines.merge"):
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
-    told = [record.getMessage() for record in caplog.records]
-    [touched] = [text for text in told if text.startswith("findTouchedFiles: matched files:\n  ")]
+    messages = [record.getMessage() for record in caplog.records]
+    [touched] = [
+        text for text in messages if text.startswith("findTouchedFiles: matched files:\n  ")
+    ]
     assert re.search(r"\n  file:.*part-0.*parquet$", touched)
-    joins = [text for text in told if text.startswith("writeAllChanges")]
+    joins = [text for text in messages if text.startswith("writeAllChanges")]
     if layout == PLAIN:
         assert joins[0].startswith(
             "writeAllChanges using leftOuter join:\nsource.output: ['id', 'v'"
@@ -164,13 +166,13 @@ def test_the_seeds_words_of_a_merge(spark, tmp_path, layout, caplog):
         assert joins == []
 
 
-def test_the_seeds_words_of_a_join_of_rows_that_are_marked_as_deleted(spark, tmp_path, caplog):
+def test_the_seeds_log_lines_of_a_join_with_deletion_vectors(spark, tmp_path, caplog):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
     merge = merge_into(spark, path, source(spark), "t.id = s.id", executor="classic")
     with caplog.at_level(logging.DEBUG, logger="delta_pipelines.merge"):
         merge.when_matched_update(set={"v": "concat(t.v, s.v)"}).execute()
-    told = [record.getMessage() for record in caplog.records]
-    [joins, plan] = [text for text in told if text.startswith("writeAllChanges")]
+    messages = [record.getMessage() for record in caplog.records]
+    [joins, plan] = [text for text in messages if text.startswith("writeAllChanges")]
     assert joins.startswith("writeAllChanges using leftOuter join:\nsource.output: ['id', 'v'")
     assert plan.startswith("writeAllChanges: join output plan:\n")
 

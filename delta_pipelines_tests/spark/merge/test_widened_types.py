@@ -1,4 +1,4 @@
-"""Tables whose columns got wider types while files of the narrower ones stay."""
+"""Tables with widened columns that still have files of the narrower types."""
 
 import pytest
 
@@ -35,7 +35,7 @@ PAIRS = {
 
 
 def rows(spark, begin, end, types, step=1):
-    # Eighths: of what a FLOAT only comes near to, the statistics tell fewer digits than the file.
+    # Eighths: for a FLOAT that is not exact, the statistics have fewer digits than the file.
     columns = {
         "id": "id * 3000000000" if types is WIDER else "id",
         "n": "id",
@@ -43,8 +43,8 @@ def rows(spark, begin, end, types, step=1):
         "f": "id / 8",
         "day": "DATE'2026-01-01' + CAST(id AS INT)",
     }
-    told = [f"CAST({value} AS {types[name]}) AS {name}" for name, value in columns.items()]
-    return spark.range(begin, end, step).selectExpr(*told)
+    columns_sql = [f"CAST({value} AS {types[name]}) AS {name}" for name, value in columns.items()]
+    return spark.range(begin, end, step).selectExpr(*columns_sql)
 
 
 def table(spark, path, *, vectors):
@@ -80,8 +80,8 @@ def test_rows_of_narrow_and_of_wide_files_are_merged(spark, tmp_path, pair, vect
     assert result.metrics["numTargetRowsUpdated"] + result.metrics["numTargetRowsDeleted"] >= 3
 
 
-def test_a_source_whose_statistics_are_rounded_finds_its_match(spark, tmp_path):
-    least = 2**34  # of which the statistics of a FLOAT tell 1.71798692E10, and that is more
+def test_a_source_with_rounded_statistics_finds_its_match(spark, tmp_path):
+    least = 2**34  # as a FLOAT, its statistics are 1.71798692E10, which is more
     source, target = str(tmp_path / "s"), str(tmp_path / "t")
     spark.sql(
         f"CREATE TABLE delta.`{source}` (k FLOAT) USING delta "
