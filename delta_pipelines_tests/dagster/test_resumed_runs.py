@@ -96,7 +96,7 @@ def test_it_runs_too_when_every_dataset_had_finished(store, report, lake, instan
     resumed = location.resume(again)
     assert [run.success for run in (parent, again, resumed)] == [False, False, True]
     assert resumed.names == ["orders", "big", "fragile", "report"]
-    assert "Every selected dataset was finished" in resumed.log
+    assert "have finished every selected dataset" in resumed.log
     # Not the run between, which told it again.
     assert resumed["orders"]["delta_pipelines/finished_by"] == parent.result.run_id
 

@@ -192,7 +192,7 @@ def test_a_target_recreated_between_plan_and_commit_is_a_typed_error(spark, sche
 
     with once_at(Step.ANALYSE, f"{schema}.t", recreate):
         error = failure(run(pipeline, spark).results["t"])
-    assert "somebody else since the plan" in str(error)
+    assert "altered the table after it was planned" in str(error)
     assert version_of(spark, f"{schema}.t") == 0
     assert rows_of(spark, f"{schema}.t") == []
 

@@ -132,7 +132,7 @@ def test_a_retention_that_is_not_on_the_table_yet_keeps_the_old_files(spark, sch
     assert told.status == "completed"
     assert told.note is not None
     assert "'interval 0 hours' in the declaration and 'interval 1 hours' on the table" in told.note
-    assert "refresh it first" in str(told)
+    assert "refresh the table first" in str(told)
     assert before < data_files(warehouse, schema)
 
 

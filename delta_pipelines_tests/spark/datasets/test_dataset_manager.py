@@ -195,7 +195,7 @@ def test_a_table_that_somebody_else_altered_after_the_plan_is_left_alone(spark, 
     mirror(pipeline, "t", feed)
     plan = pipeline.plan(spark)
     spark.sql(f"CREATE TABLE {schema}.t (id INT) USING delta")
-    with pytest.raises(DatasetError, match="by somebody else since the plan was made"):
+    with pytest.raises(DatasetError, match="altered the table after it was planned"):
         DatasetManager(spark).materialize_table(plan.graph, plan.graph.tables["t"], False, plan)
 
 

@@ -186,7 +186,7 @@ except dp.SessionError as error:
 
 def test_a_resource_that_names_no_catalog_gets_not_the_one_of_another(workers, server, warehouse):
     told = workers[0].do(UNNAMED.format(warehouse=str(warehouse)))
-    assert f"is live with the catalog {server.url}, and this resource names none" in told
+    assert f"uses the catalog {server.url}. This resource has no `catalog`" in told
 
 
 def test_what_one_process_makes_the_other_reads_and_refreshes(workers) -> None:
