@@ -40,7 +40,7 @@ def test_the_code_of_a_page_runs_and_its_pipelines_resolve(
     for number, block in enumerate(blocks(page, "python")):
         exec(compile(block, f"{page.name} block {number}", "exec"), names)
     pipelines = [value for value in names.values() if isinstance(value, dp.Pipeline)]
-    assert pipelines
+    assert pipelines or not blocks(page, "python")
     for pipeline in pipelines:
         assert pipeline.graph().assets
     for definitions in names.values():
