@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.jvm.bridge import is_classic
 from delta_pipelines.delta.log.loading import load_table
 from delta_pipelines.delta.maintenance import TableUpkeep
-from delta_pipelines.errors import DatasetError, SessionError, as_pipeline_error
+from delta_pipelines.errors import DatasetError, as_pipeline_error
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.maintenance.retention import retention_note
 from delta_pipelines.maintenance.selection import MaintenanceSettings
 from delta_pipelines.model.maintenance_result import MaintenanceResult, TableMaintenance
 from delta_pipelines.planning.schema.ownership import owner, undeclared_properties
+from delta_pipelines.session.session import check_session
 from delta_pipelines.update.lease import lease_on
 from delta_pipelines.update.lease_record import LEASE_TIMEOUT
 from delta_pipelines.update.retries import retrying
@@ -155,7 +155,7 @@ class Maintenance:
         lease_timeout: Maximum seconds to wait for another run that works on a table.
 
     Raises:
-        SessionError: The session is a Spark Connect session, which cannot hold leases.
+        SessionError: The session is not set up for Delta, or it is a Spark Connect session.
     """
 
     def __init__(
@@ -167,11 +167,7 @@ class Maintenance:
         run_id: str | None = None,
         lease_timeout: float = LEASE_TIMEOUT,
     ) -> None:
-        if not is_classic(spark):
-            raise SessionError(
-                "maintenance needs a session with its own JVM; this one is a Spark Connect "
-                "session. Run it in a classic session."
-            )
+        check_session(spark)
         self.run_id = run_id or uuid.uuid4().hex
         self._spark = spark
         self._pipeline = pipeline

@@ -121,8 +121,7 @@ class MergeCommand:
             raise MergeError(problem, dataset=str(spec.target))
         if not is_classic(self._spark):
             raise MergeError(
-                "a merge needs a session with its own JVM; this one is a Spark Connect session. "
-                "Run it in a classic session.",
+                "a merge needs a classic session; this one is a Spark Connect session.",
                 dataset=spec.target,
             )
         session = isolated_session(self._spark)

@@ -196,18 +196,24 @@ def stop_session() -> None:
 def check_session(spark: "SparkSession") -> None:
     """Check that a session can work with Delta tables.
 
-    Any catalog will do, in memory too. A Spark Connect session passes as well; `merge_into` and
-    pipelines need a classic one, with its JVM in reach.
+    Any catalog will do, in memory too. A Spark Connect session is refused: it has no JVM in reach.
 
     Args:
         spark: A session, built by anyone.
 
     Raises:
-        SessionError: Names each setting that is missing.
+        SessionError: Names each setting that is missing; or it is a Spark Connect session.
 
     Example:
         >>> check_session(get_session("warehouse"))
     """
+    from delta_pipelines.delta.jvm.bridge import is_classic
+
+    if not is_classic(spark):
+        raise SessionError(
+            "This is a Spark Connect session, and tables are written through a session's own JVM: "
+            "use a classic session, such as dp.get_session() builds."
+        )
     problem = _delta_problem(spark)
     if problem:
         raise SessionError(problem)

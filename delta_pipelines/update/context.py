@@ -75,7 +75,7 @@ class UpdateContext:
         Args:
             spark: The session that planned.
             planned: The dataset's plan.
-            lease: Its lease; None over Spark Connect.
+            lease: Its lease; None in a test without one.
 
         Returns:
             True when another run held the lease or changed the dataset after this run was planned.

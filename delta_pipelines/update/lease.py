@@ -153,7 +153,7 @@ def lease_on(
     run_id: str,
     timeout: float = LEASE_TIMEOUT,
     cancelled: Callable[[], bool] = lambda: False,
-) -> Iterator[Lease | None]:
+) -> Iterator[Lease]:
     """Hold the lease on a table or view while the block runs; wait for it if necessary.
 
     Reentrant for threads of the same run in this process.
@@ -166,7 +166,7 @@ def lease_on(
         cancelled: Called while waiting; True ends the wait.
 
     Yields:
-        The lease; None over Spark Connect, which has no access to the files.
+        The lease.
 
     Raises:
         LeaseTimeoutError: The time is over; names the run that holds the lease.
@@ -176,9 +176,6 @@ def lease_on(
         ...     lease.check()
     """
     files = lease_files(spark, identifier)
-    if files is None:
-        yield None
-        return
     key = (files.location, run_id)
     with _guard:
         entry = _entries.setdefault(key, _Entry())

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.catalog.hive_metastore_query import database_of
-from delta_pipelines.delta.jvm.bridge import Jvm, entries, is_classic
+from delta_pipelines.delta.jvm.bridge import Jvm, entries
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.spark_errors import explained
 from delta_pipelines.delta.query.relations import DECLARED_PREFIX
@@ -39,8 +39,6 @@ def rehearse_view(
         DatasetError: The query reads an object that ends with the session, or Spark rejects the
             view.
     """
-    if not is_classic(session):
-        return
     with active(session), explained(dataset):
         session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_REHEARSED} AS {sql}")
         jvm = Jvm(session)
@@ -82,7 +80,7 @@ def check_size(spark: SparkSession, sql: str, labels: Mapping[str, str], dataset
 
     Source of the limits: `package.jdo` of Hive 2.3; a text is a `LONG VARCHAR` in Derby.
     """
-    database = database_of(Jvm(spark)) if is_classic(spark) else None
+    database = database_of(Jvm(spark))
     if database is None:
         return
     sizes = [(f"the name of property {key[:20]!r}", key, _KEY) for key in labels]

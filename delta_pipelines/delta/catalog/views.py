@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.catalog.entries import table_identifier
-from delta_pipelines.delta.jvm.bridge import Jvm, entries, is_classic, items, optional
+from delta_pipelines.delta.jvm.bridge import Jvm, entries, items, optional
 from delta_pipelines.delta.row_setting_rules import counts
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.identifiers import Identifier
@@ -28,7 +28,7 @@ class ViewState:
     Args:
         identifier: Qualified name.
         schema: Its columns.
-        text: Its SQL; None if unknown (Spark Connect).
+        text: Its SQL; None if unknown.
         comment: Its comment.
         properties: Its properties, without Spark's own.
         namespace: Catalog and schema of its unqualified names.
@@ -59,8 +59,6 @@ def load_view(spark: SparkSession, identifier: Identifier) -> ViewState | None:
             f"it: rename the dataset, or drop the table.",
             dataset=str(identifier),
         )
-    if not is_classic(spark):
-        return ViewState(identifier, spark.table(identifier.quoted).schema)
     jvm = Jvm(spark)
     try:
         catalog = jvm.session.sessionState().catalog()
@@ -83,10 +81,8 @@ def settings_kept(spark: SparkSession) -> dict[str, str] | None:
     """Return the settings that Spark would store with a new view and that can change rows.
 
     Returns:
-        None if Spark does not report them (Spark Connect, another version).
+        None if Spark does not report them (another version).
     """
-    if not is_classic(spark):
-        return None
     jvm = Jvm(spark)
     try:
         helper = jvm.object("org.apache.spark.sql.execution.command.ViewHelper")

@@ -10,7 +10,7 @@ from functools import partial
 from py4j.clientserver import ClientServer
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, is_classic, items, optional
+from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, items, optional
 from delta_pipelines.errors import SessionError
 from delta_pipelines.model.identifiers import quoted
 from delta_pipelines.security.redaction import Redaction
@@ -24,7 +24,7 @@ def isolated_session(spark: SparkSession, kind: type[SparkSession] = SparkSessio
 
     The copy shares the catalog, cached data and Spark context. Settings, views and current schema
     start with the values of the original. `SparkSession.builder.getOrCreate()` still returns the
-    first session of the process. A Connect session cannot be copied and is returned unchanged.
+    first session of the process.
 
     Args:
         spark: The session to copy.
@@ -36,8 +36,6 @@ def isolated_session(spark: SparkSession, kind: type[SparkSession] = SparkSessio
         >>> spark.conf.get("spark.sql.shuffle.partitions")
         '2'
     """
-    if not is_classic(spark):
-        return spark
     return kind(spark.sparkContext, spark._jsparkSession.cloneSession())
 
 
@@ -46,10 +44,9 @@ def drop_temporary_views(spark: SparkSession) -> None:
 
     The session that it was copied from keeps its views.
     """
-    if is_classic(spark):
-        catalog = spark._jsparkSession.sessionState().catalog()
-        for view in items(catalog.listLocalTempViews("*")):
-            catalog.dropTempView(view.table())
+    catalog = spark._jsparkSession.sessionState().catalog()
+    for view in items(catalog.listLocalTempViews("*")):
+        catalog.dropTempView(view.table())
 
 
 @contextmanager
@@ -80,12 +77,7 @@ def log_trace(log: logging.Logger, spark: SparkSession, error: Exception) -> Non
 
 
 def settings_of(spark: SparkSession) -> dict[str, str]:
-    """Return all settings of a session that are set, including credentials and Hadoop's.
-
-    Empty for a Connect session.
-    """
-    if not is_classic(spark):
-        return {}
+    """Return all settings of a session that are set, including credentials and Hadoop's."""
     return settings_in(spark._jsparkSession.sessionState().conf())
 
 
@@ -200,11 +192,8 @@ def active(spark: SparkSession) -> Iterator[SparkSession]:
 
     After a nested block the session of the outer block is active again, even if code in the nested
     block activated another one. The outer session is remembered here, so the JVM is not asked for
-    it. A Connect session needs nothing.
+    it.
     """
-    if not is_classic(spark):
-        yield spark
-        return
     static = partial(Jvm(spark).static, "org.apache.spark.sql.classic.SparkSession")
     make_active = static("setActiveSession")
     around: JavaObject | None = getattr(_here, "session", None)
@@ -222,21 +211,19 @@ def active(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def activate(spark: SparkSession) -> None:
-    """Make a session the active one of the current thread for good; Connect needs nothing."""
-    if is_classic(spark):
-        _here.session = spark._jsparkSession
-        Jvm(spark).static("org.apache.spark.sql.classic.SparkSession", "setActiveSession")(
-            spark._jsparkSession
-        )
+    """Make a session the active one of the current thread for good."""
+    _here.session = spark._jsparkSession
+    Jvm(spark).static("org.apache.spark.sql.classic.SparkSession", "setActiveSession")(
+        spark._jsparkSession
+    )
 
 
 def threads_are_apart(spark: SparkSession) -> bool:
     """Say whether each Python thread can use its own session in its own JVM thread.
 
-    False for a Connect session, which has no copies, and with `PYSPARK_PIN_THREAD=false`, where
-    Python threads share the threads of the JVM.
+    False with `PYSPARK_PIN_THREAD=false`, where Python threads share the threads of the JVM.
     """
-    return is_classic(spark) and isinstance(spark.sparkContext._gateway, ClientServer)
+    return isinstance(spark.sparkContext._gateway, ClientServer)
 
 
 @contextmanager
@@ -252,13 +239,6 @@ def job_tag(spark: SparkSession, tag: str) -> Iterator[None]:
         ...     spark.range(3).count()
         3
     """
-    if not is_classic(spark):
-        spark.addTag(tag)
-        try:
-            yield
-        finally:
-            spark.removeTag(tag)
-        return
     context = spark.sparkContext
     before = context.getLocalProperty(_INTERRUPT)
     context.addJobTag(tag)
@@ -272,7 +252,4 @@ def job_tag(spark: SparkSession, tag: str) -> Iterator[None]:
 
 def cancel_tag(spark: SparkSession, tag: str) -> None:
     """Cancel the running jobs that have a tag of `job_tag`; callable from any thread."""
-    if is_classic(spark):
-        spark.sparkContext.cancelJobsWithTag(tag)
-    else:
-        spark.interruptTag(tag)
+    spark.sparkContext.cancelJobsWithTag(tag)

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, is_classic
+from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm
 from delta_pipelines.model.identifiers import Identifier
 
 _DELTA = "org.apache.spark.sql.delta"
@@ -151,8 +151,6 @@ def check_signatures(spark: SparkSession, required: tuple[Member, ...] = REQUIRE
 
 def unavailable(spark: SparkSession, identifier: Identifier) -> str | None:
     """Say why a table cannot be written in one commit, or None when it can."""
-    if not is_classic(spark):
-        return "Spark Connect gives no access to Delta's transactions."
     if not identifier.in_session_catalog:
         return f"{identifier.catalog} is not the session catalog."
     return check_signatures(spark)

@@ -1,4 +1,4 @@
-"""Read a table's state with SQL only, where the JVM is not reachable (Spark Connect)."""
+"""Read a table's state with SQL only, where Delta's log cannot be read through the JVM."""
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.delta.catalog.entries import CatalogEntry, catalog_entries, registered_location
-from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, is_classic
+from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.signatures import unavailable
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES, explain, explained, is_not_there
@@ -121,7 +121,7 @@ def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
             if few is not None:
                 return few
             rows = reader.load(state.location)
-            is_same = not is_classic(spark) or _is_pinned(rows, state)
+            is_same = _is_pinned(rows, state)
         except SPARK_FAILURES as exc:
             error = explain(exc, dataset)
             if not is_not_there(exc):
@@ -202,15 +202,13 @@ def history_entry(spark: SparkSession, location: str, version: int) -> HistoryEn
     """Read the history entry of one commit, from its log file alone.
 
     Args:
-        spark: Any session; a Connect session runs `DESCRIBE HISTORY`, which starts a job.
+        spark: The session.
         location: The table's folder (`TableState.location`).
         version: The commit.
 
     Returns:
         None if the commit's log file does not exist any more (Delta deletes them after 30 days).
     """
-    if not is_classic(spark):
-        return _described_entry(spark, location, version)
     jvm = Jvm(spark)
     with active(spark), explained(location):
         log = jvm.delta.DeltaLog.forTable(jvm.session, jvm.root.org.apache.hadoop.fs.Path(location))
@@ -233,23 +231,6 @@ def history_entry(spark: SparkSession, location: str, version: int) -> HistoryEn
         timestamp=int(about.get("timestamp", 0)),
         parameters=_given(about.get("operationParameters")),
         commit=str(commit),
-    )
-
-
-def _described_entry(spark: SparkSession, location: str, version: int) -> HistoryEntry | None:
-    history = spark.sql(f"DESCRIBE HISTORY delta.`{location}`")
-    found = history.where(f"version = {int(version)}").first()
-    if found is None:
-        return None
-    return HistoryEntry(
-        version=version,
-        operation=found["operation"],
-        metrics=whole_numbers(found["operationMetrics"] or {}),
-        user_metadata=found["userMetadata"],
-        timestamp=int(found["timestamp"].timestamp() * 1000),
-        parameters=_given(found["operationParameters"]),
-        # DESCRIBE HISTORY does not show the transaction's id.
-        commit=f"{found['timestamp'].timestamp():.3f}",
     )
 
 

@@ -19,7 +19,6 @@ from delta_pipelines.delta.jvm.bridge import (
     Jvm,
     class_name,
     entries,
-    is_classic,
     items,
     plan_name,
     scala_sequence,
@@ -128,11 +127,8 @@ def analysed_plan(
 
 
 def is_deterministic(frame: DataFrame) -> bool:
-    """Say whether a query's own expressions always give the same values.
-
-    Always True over Spark Connect, where the plan is unknown.
-    """
-    return not is_classic(frame.sparkSession) or all(
+    """Say whether a query's own expressions always give the same values."""
+    return all(
         expression.deterministic()
         for expression in items(frame._jdf.queryExecution().analyzed().expressions())
     )
@@ -151,14 +147,12 @@ def _reads_cached_rows(session: SparkSession, query: JavaObject) -> bool:
 def are_alike(frame: DataFrame, one: str, other: str) -> bool:
     """Say whether two SQL expressions over a frame's columns mean the same.
 
-    Nothing is run. Always True over Spark Connect, where the plan is unknown.
+    Nothing is run.
 
     Example:
         >>> are_alike(spark.range(1).alias("t"), "id + 1", "`t`.id + 1")
         True
     """
-    if not is_classic(frame.sparkSession):
-        return True
     try:
         plan = frame.selectExpr(f"({one}\n) AS a", f"({other}\n) AS b")._jdf.queryExecution()
     except AnalysisException:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from pyspark.sql import DataFrame
 
-from delta_pipelines.delta.jvm.bridge import JavaObject, is_classic, items
+from delta_pipelines.delta.jvm.bridge import JavaObject, items
 from delta_pipelines.delta.query.relations import DECLARED_PREFIX
 
 MOST_STEPS = 100
@@ -52,7 +52,7 @@ def column_origins(
     """Find the input columns that each column of a query is computed from.
 
     Args:
-        frame: An analysed query; over Spark Connect the result is unknown.
+        frame: An analysed query.
         inputs: Aliases of declared inputs at which to stop, without their prefix. Other aliases, of
             temporary views, are looked through.
 
@@ -60,8 +60,6 @@ def column_origins(
         The query's columns, in order, each with its sorted origins. A column of constants, or of
         tables that are not declared inputs, has none. None if the origins are unknown.
     """
-    if not is_classic(frame.sparkSession):
-        return None
     plan = frame._jdf.queryExecution().analyzed()
     try:
         found = _Walk(inputs).columns(plan)

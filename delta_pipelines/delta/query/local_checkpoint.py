@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pipelines.delta.jvm.bridge import is_classic
 from delta_pipelines.delta.jvm.sessions import setting
 
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
@@ -25,8 +24,7 @@ def checkpointed(rows: DataFrame) -> Iterator[DataFrame]:
     try:
         yield fixed
     finally:
-        if is_classic(rows.sparkSession):
-            fixed._jdf.queryExecution().analyzed().rdd().unpersist(False)
+        fixed._jdf.queryExecution().analyzed().rdd().unpersist(False)
 
 
 def local_checkpoint(rows: DataFrame, level: StorageLevel, *, eager: bool) -> DataFrame:
@@ -40,9 +38,8 @@ def local_checkpoint(rows: DataFrame, level: StorageLevel, *, eager: bool) -> Da
         level: Storage level of the checkpoint.
         eager: Compute the rows now.
     """
-    if is_classic(rows.sparkSession):
-        # Plan the query itself with its own setting.
-        rows._jdf.queryExecution().executedPlan()
+    # Plan the query itself with its own setting.
+    rows._jdf.queryExecution().executedPlan()
     with setting(rows.sparkSession, _CONSTRAINTS, "false"):
         return rows.localCheckpoint(eager=eager, storageLevel=level)
 

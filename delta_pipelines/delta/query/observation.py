@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_pipelines.delta.jvm.bridge import JavaObject, is_classic, optional
+from delta_pipelines.delta.jvm.bridge import JavaObject, optional
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,8 +37,6 @@ class Observed:
         return tuple(int(value) for value in counts)
 
     def _observed(self) -> tuple[int, ...] | None:
-        if not is_classic(self._unobserved.sparkSession):
-            return None
         future: JavaObject = self._observation._jo.future()  # type: ignore[union-attr]
         outcome = optional(future.value()) if future.isCompleted() else None
         row = outcome.get() if outcome is not None else None

@@ -17,7 +17,7 @@ def query_session(spark: SparkSession) -> SparkSession:
     """Create an isolated session that hashes the rows passed to its `createDataFrame`.
 
     Args:
-        spark: The session to copy; a Connect session is returned unchanged.
+        spark: The session to copy.
     """
     return isolated_session(spark, QuerySession)
 

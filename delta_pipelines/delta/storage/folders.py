@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, is_classic
+from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm
 
 _LOCAL = re.compile(r"^file:/+")
 MOST_BYTES = 16_000_000
@@ -30,9 +30,7 @@ class Folder:
 
 
 def folders_in(spark: SparkSession, path: str) -> list[Folder]:
-    """List the folders in a folder; empty if it does not exist, or over Spark Connect."""
-    if not is_classic(spark):
-        return []
+    """List the folders in a folder; empty if it does not exist."""
     hadoop_path, files = _opened(spark, path)
     if not files.exists(hadoop_path):
         return []
@@ -126,7 +124,7 @@ def delete_below(spark: SparkSession, path: str, root: str) -> None:
     This is the only code that deletes folders, so it does not trust the path from its callers.
 
     Args:
-        spark: A session; nothing happens over Spark Connect.
+        spark: A session.
         path: The folder.
         root: The folder that must contain it, at any depth.
 
@@ -135,9 +133,8 @@ def delete_below(spark: SparkSession, path: str, root: str) -> None:
     """
     if not is_below(path, root):
         raise ValueError(f"{path!r} is not a folder in {root!r}; nothing was deleted.")
-    if is_classic(spark):
-        hadoop_path, files = _opened(spark, path)
-        files.delete(hadoop_path, True)
+    hadoop_path, files = _opened(spark, path)
+    files.delete(hadoop_path, True)
 
 
 def is_below(path: str, root: str) -> bool:

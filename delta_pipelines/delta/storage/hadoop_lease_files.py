@@ -8,7 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.catalog.entries import table_location
-from delta_pipelines.delta.jvm.bridge import JavaObject, Packages, is_classic
+from delta_pipelines.delta.jvm.bridge import JavaObject, Packages
 from delta_pipelines.delta.storage.lease_files import (
     MOST_BYTES,
     SUFFIX,
@@ -26,7 +26,7 @@ OWN_FOLDER = "_delta_pipelines_lease"
 """In the table's folder; VACUUM ignores folders whose name begins with `_`."""
 
 
-def lease_files(spark: SparkSession, identifier: Identifier) -> LeaseFiles | None:
+def lease_files(spark: SparkSession, identifier: Identifier) -> LeaseFiles:
     """Find the lease files of one table; creates nothing.
 
     Their location depends only on the table's location, so that all sessions that write the table
@@ -37,12 +37,7 @@ def lease_files(spark: SparkSession, identifier: Identifier) -> LeaseFiles | Non
     Args:
         spark: A session.
         identifier: The table or view.
-
-    Returns:
-        None over Spark Connect, where files are not reachable.
     """
-    if not is_classic(spark):
-        return None
     path = _path(spark, _table_location(spark, identifier))
     uri = path.toUri()
     if (uri.getScheme() or "file") == "file":

@@ -11,7 +11,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.jvm.bridge import is_classic
 from delta_pipelines.delta.storage.folders import names_in, read_text
 from delta_pipelines.model.stored_values import (
     MalformedValueError,
@@ -166,12 +165,7 @@ def read_progress(spark: SparkSession, checkpoint: str) -> Progress | None:
     Args:
         spark: The session, with its file system settings.
         checkpoint: The checkpoint's folder, which need not exist.
-
-    Returns:
-        None over Spark Connect, where the folder is not reachable.
     """
-    if not is_classic(spark):
-        return None
     planned, committed = (
         max(
             (

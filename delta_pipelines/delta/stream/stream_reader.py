@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from delta_pipelines.delta.jvm.bridge import Jvm, is_classic
+from delta_pipelines.delta.jvm.bridge import Jvm
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.spark_errors import explain
 from delta_pipelines.errors import DatasetError
@@ -125,8 +125,6 @@ def check_appends(frame: DataFrame) -> None:
         DatasetError: An aggregation without a watermark, a sort, and the like.
     """
     spark = frame.sparkSession
-    if not is_classic(spark):
-        return
     root = Jvm(spark).root
     checker = root.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     mode = root.org.apache.spark.sql.streaming.OutputMode.Append()

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.catalog.entries import CatalogEntry, location_in_new_schema
-from delta_pipelines.delta.jvm.bridge import Jvm, is_classic
+from delta_pipelines.delta.jvm.bridge import Jvm
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.signatures import check_signatures, unavailable
 from delta_pipelines.delta.jvm.spark_errors import explained
@@ -27,8 +27,8 @@ def rehearse(
     """Let Delta check a definition in a transaction that is never committed.
 
     A new table is checked as an empty table: neither its schema nor its folder has to exist, and
-    nothing is created. Only the checks that need no table are made over Spark Connect, with an
-    unknown Delta version, and for an existing table of another catalog.
+    nothing is created. Only the checks that need no table are made with an unknown Delta
+    version, and for an existing table of another catalog.
 
     Args:
         spark: Any session.
@@ -44,7 +44,7 @@ def rehearse(
         SchemaChangeError: This table cannot be changed to the definition.
     """
     check_definition(definition, dataset)
-    if not is_classic(spark) or check_signatures(spark):
+    if check_signatures(spark):
         return
     with active(spark), explained(dataset):
         opened = _opened(spark, identifier, entry, is_new=is_new)

@@ -1,7 +1,7 @@
 """Write a table with Spark's public API, in several commits.
 
-Used over Spark Connect, and if Delta's transaction classes are not the tested ones. The first
-commit writes rows and schema; then layout, properties and comment follow, one commit each. A
+Used outside the session catalog, and if Delta's transaction classes are not the tested ones. The
+first commit writes rows and schema; then layout, properties and comment follow, one commit each. A
 failure in between leaves the table with its new rows and some old properties; the next run
 completes them. Nothing is written before `commit`.
 """

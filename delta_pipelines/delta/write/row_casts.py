@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
 
-from delta_pipelines.delta.jvm.bridge import Jvm, is_classic
+from delta_pipelines.delta.jvm.bridge import Jvm
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.model.column_types import can_widen, twins
 from delta_pipelines.model.identifiers import quoted
@@ -29,8 +29,6 @@ def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
         >>> empty_frame(spark, StructType().add("id", "int")).columns
         ['id']
     """
-    if not is_classic(spark):
-        return spark.createDataFrame([], schema)
     jvm = Jvm(spark)
     columns = jvm.session.parseDataType(schema.json())
     return jvm.frame(jvm.session.createDataFrame(jvm.root.java.util.ArrayList(), columns))

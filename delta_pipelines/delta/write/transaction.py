@@ -83,8 +83,8 @@ def begin(
         is_new: True if the table probably does not exist; this saves a failed lookup.
 
     Returns:
-        A `DeltaTransaction`. Over Spark Connect, outside the session catalog and with an untested
-        Delta version a `SeveralCommits`: its `atomic` is False, and its `reason` says why.
+        A `DeltaTransaction`. Outside the session catalog and with an untested Delta version a
+        `SeveralCommits`: its `atomic` is False, and its `reason` says why.
 
     Raises:
         DatasetError: The name is a view or a table of another format, or its schema does not exist.

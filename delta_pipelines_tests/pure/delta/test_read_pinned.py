@@ -1,5 +1,6 @@
 """Why a pinned version cannot be read: only what is gone is told as replaced."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -7,12 +8,20 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import AnalysisException, PySparkException, SparkRuntimeException
 from pyspark.sql.types import StructType
 
+from delta_pipelines.delta.log import loading
 from delta_pipelines.delta.log.loading import read_pinned
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_state import TableState
 
 STATE = TableState(Identifier(None, "aviation", "airports"), "file:/x", "id", 3, StructType())
+
+
+@pytest.fixture(autouse=True)
+def without_jvm(monkeypatch):
+    """The reader alone raises; nothing before it needs a JVM."""
+    monkeypatch.setattr(loading, "active", nullcontext)
+    monkeypatch.setattr(loading, "_few_files", lambda spark, state: None)
 
 
 def session_whose_reader_raises(failure):
