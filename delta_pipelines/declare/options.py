@@ -1,4 +1,4 @@
-"""The options that every dataset shares, and the checks of their Python types."""
+"""The options of datasets, and checks of their Python types."""
 
 import inspect
 import os
@@ -32,24 +32,24 @@ class InputOption(TypedDict, total=False):
     text that only Spark understands."""
     deterministic: bool | None
     """True: Python that runs on the rows (a UDF, `mapInPandas`, a table function) gives equal
-    results for equal rows, so that a refresh may be skipped; without it such a dataset is refreshed
-    each time. Of a temporary view it counts for what the view itself runs."""
+    results for equal rows, so a refresh may be skipped; else such a dataset is refreshed each
+    time. On a temporary view it applies only to the Python of the view itself."""
 
 
 class FlowOptions(InputOption, total=False):
-    """Options of a flow that is declared by itself."""
+    """Options of an append flow."""
 
     spark_conf: Mapping[str, str] | None
     """Spark SQL settings for this flow's query only."""
 
 
 class ViewOptions(InputOption, total=False):
-    """Options of everything that becomes an asset."""
+    """Options of datasets that become assets."""
 
     comment: str | None
     """Table or view comment; also the asset's description."""
     schema: str | None
-    """Schema to put it into, when not the pipeline's default."""
+    """Its schema, when it is not the pipeline's default."""
     table_properties: Mapping[str, str] | None
     """Properties to set; both keys and values are strings."""
     owners: Sequence[str] | None
@@ -59,8 +59,8 @@ class ViewOptions(InputOption, total=False):
     group: str | None
     """Asset group; the schema's name by default."""
     spark_conf: Mapping[str, str] | None
-    """Spark SQL settings for this dataset's query only. A view keeps those that Spark keeps with a
-    view, and whoever reads it gets its rows by them."""
+    """Spark SQL settings for this dataset's query only. Spark stores some of them with a view, and
+    every reader of the view reads it under these settings."""
 
 
 class TableOptions(ViewOptions, total=False):
@@ -71,9 +71,9 @@ class TableOptions(ViewOptions, total=False):
     cluster_by: Sequence[str] | None
     """Liquid-clustering columns, in order; not together with partition_cols."""
     schema_drift: SchemaDrift | None
-    """`evolve` (default): take the query's columns, a table that keeps its rows only new and wider
-    ones. `add_columns`: only new ones, also nested. `fail`: none; any change refuses the refresh.
-    Comments may always change, and a full refresh takes everything."""
+    """`evolve` (default): take the query's columns; a table that keeps its rows accepts only new
+    columns and wider types. `add_columns`: accept only new columns, also nested. `fail`: refuse the
+    refresh on any change. Comments may always change, and a full refresh accepts everything."""
 
 
 _TABLE = TableOptions.__required_keys__ | TableOptions.__optional_keys__
@@ -88,7 +88,7 @@ _ALLOWED: Mapping[Kind, frozenset[str]] = {
     "source": frozenset({"comment", "group", "owners", "tags"}),
 }
 OF_QUERIES = frozenset({"deterministic", "inputs", "spark_conf"})
-"""What a table without a query of its own leaves to its append flows."""
+"""Options that a table without its own query leaves to its append flows."""
 
 
 def checked_declaration(
@@ -100,19 +100,19 @@ def checked_declaration(
     location: SourceLocation | None,
     target: str | None = None,
 ) -> Declaration:
-    """A declaration whose options have the Python types that they must have.
+    """Check the Python types of a declaration's options.
 
     Args:
         kind: What is declared.
         name: As declared.
         query: How its rows are computed.
-        options: As the user gave them.
+        options: The user's options.
         upsert: Keys of an upsert.
         location: Where it is declared.
         target: Streaming table that an append flow fills.
 
     Raises:
-        DeclarationError: Says which option is unknown or of a wrong type, of which dataset, where.
+        DeclarationError: An option is unknown or has a wrong type; names the dataset and location.
     """
     with located(name, location):
         if query is not None:
@@ -149,12 +149,7 @@ def checked_declaration(
 
 @contextmanager
 def located(name: str | None, location: SourceLocation | None) -> Iterator[None]:
-    """Add the dataset and its place to whatever DeclarationError the block raises.
-
-    Args:
-        name: Declared name, None when it is not known yet.
-        location: Where it is declared.
-    """
+    """Add the dataset's name (None if unknown) and location to a DeclarationError of the block."""
     try:
         yield
     except DeclarationError as error:
@@ -183,7 +178,7 @@ def check_function(function: object) -> None:
     """Refuse a function that cannot return a DataFrame when it is called."""
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise DeclarationError(
-            "its function is async, and a query is called without await: write `def`, not "
+            "its function is async, but queries are called without await: write `def`, not "
             "`async def`."
         )
     if inspect.isgeneratorfunction(function):
@@ -234,7 +229,7 @@ def check_text_map(value: object, what: str) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        # Its value is not told: it may hold credentials.
+        # The message leaves out the value: it may contain credentials.
         raise DeclarationError(f"{what} must be a mapping of strings, not {type(value).__name__}.")
     for key, item in value.items():
         if not isinstance(key, str) or not isinstance(item, str):
