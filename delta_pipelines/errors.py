@@ -1,8 +1,8 @@
 """Typed errors: what happened, to which dataset, why, and what to do.
 
 Every error of the package is a `PipelineError`. Whether a retry can help is in the type or in its
-`transient` attribute, never in the text; a Java stack trace is a cause, never a message. Two errors
-that carry results are beside those: `ExpectationError` and `PipelineRunError`.
+`transient` attribute, never in the text; a Java stack trace is a cause, never a message. Two more
+errors, which carry results, are elsewhere: `ExpectationError` and `PipelineRunError`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """A place in a file.
+    """A line in a file.
 
     Args:
         file: Path of the file.
@@ -28,7 +28,7 @@ class SourceLocation:
 class PipelineError(Exception):
     """Root of every error that this package raises.
 
-    The attribute `transient` is true when running it again can help (a conflict, a lost block).
+    The attribute `transient` is true when another run can help (a conflict, a lost block).
 
     Example:
         >>> try:
@@ -42,10 +42,7 @@ class PipelineError(Exception):
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """True when an error says that running the same again can help.
-
-    Args:
-        error: Of any kind; one that is not of this package says nothing of the kind.
+    """True when another run can help; always False for errors of other packages.
 
     Example:
         >>> is_transient(DatasetError("two writers met.", transient=True)), is_transient(KeyError())
@@ -60,7 +57,7 @@ class Problem:
 
     Args:
         message: A full sentence: what is wrong and what to do.
-        dataset: Declared name of the dataset it belongs to, None for the pipeline itself.
+        dataset: Declared name of its dataset, None for the pipeline itself.
         location: Where the dataset was declared, when known.
     """
 
@@ -89,7 +86,7 @@ class DeclarationError(PipelineError):
     """A pipeline is declared wrongly; nothing was run.
 
     Args:
-        problems: Everything that is wrong, each with the file and line of its declaration.
+        problems: All problems, each with the file and line of its declaration.
 
     Example:
         >>> import delta_pipelines as dp
@@ -139,7 +136,7 @@ class CyclicDependencyError(DeclarationError):
 
 
 class UndeclaredInputError(DeclarationError):
-    """What a query reads is not what its declaration says.
+    """A query reads other datasets than its declaration says.
 
     Example:
         >>> import delta_pipelines as dp
@@ -173,8 +170,8 @@ class DatasetError(PipelineError):
         dataset: Declared or qualified name of the dataset.
         transient: True when running it again can help (a conflict, a lost block).
 
-    The attribute `location` is where the dataset was declared, once that is known; `message` is the
-    sentence alone, and `detail` has the place but not the dataset's name.
+    The attribute `location` is where the dataset was declared, once that is known. `message` is
+    only the sentence; `detail` adds the location, without the dataset's name.
 
     Example:
         >>> error = DatasetError("another run wrote it.", dataset="flights", transient=True)
@@ -192,12 +189,12 @@ class DatasetError(PipelineError):
 
     @property
     def message(self) -> str:
-        """The sentence alone."""
+        """Only the sentence."""
         return str(self.args[0])
 
     @property
     def detail(self) -> str:
-        """The sentence and where the dataset was declared, for a reader who knows which it is."""
+        """The sentence and the location, without the dataset's name."""
         return f"{self.message} [{self.location}]" if self.location else self.message
 
     def __str__(self) -> str:
@@ -205,11 +202,11 @@ class DatasetError(PipelineError):
 
 
 def detail(error: Exception | None, names: Iterable[str]) -> str:
-    """What an error says to a reader who knows which dataset it is about.
+    """An error's message without the name of a known dataset.
 
     Args:
-        error: Of any kind; None says nothing.
-        names: The names of that dataset; an error of another one, of an input, keeps its name.
+        error: Any error; None gives an empty text.
+        names: The names of that dataset; an error about another dataset keeps its name.
 
     Example:
         >>> detail(DatasetError("its query failed.", dataset="flights"), ["flights"])
@@ -228,11 +225,11 @@ def _is_about(error: DatasetError, names: Iterable[str]) -> bool:
 
 
 def problem_of(error: Exception, names: Sequence[str], location: SourceLocation | None) -> Problem:
-    """An error of one dataset, as one of a plan's problems.
+    """Turn an error of one dataset into a problem of a plan.
 
     Args:
-        error: Of any kind.
-        names: The names of the dataset, the declared one first.
+        error: Any error.
+        names: The names of the dataset, the declared name first.
         location: Where it was declared.
     """
     if not isinstance(error, DatasetError):
@@ -244,10 +241,10 @@ def problem_of(error: Exception, names: Sequence[str], location: SourceLocation 
 def as_pipeline_error(
     error: Exception, dataset: str, location: SourceLocation | None
 ) -> PipelineError:
-    """Whatever happened to a dataset, as an error of this package that names its place.
+    """Turn any error of a dataset into an error of this package, with the dataset's location.
 
     Args:
-        error: Of any kind; one of ours stays itself.
+        error: Any error; an error of this package is returned itself.
         dataset: Declared name of the dataset.
         location: Where it was declared.
     """
@@ -262,7 +259,7 @@ def as_pipeline_error(
 
 
 class SchemaChangeError(DatasetError):
-    """A schema or partitioning change that the dataset's kind does not accept.
+    """The dataset's kind does not accept a change of its schema or partitioning.
 
     Example:
         >>> import delta_pipelines as dp

@@ -1,1 +1,1 @@
-"""Decorators, their options, and the checks of their Python types."""
+"""Decorators that declare datasets, their options, and checks of the options' Python types."""

@@ -14,12 +14,7 @@ from delta_pipelines.security.redaction import is_sensitive
 
 @contextmanager
 def located(name: str | None, location: SourceLocation | None) -> Iterator[None]:
-    """Add the dataset and its place to whatever DeclarationError the block raises.
-
-    Args:
-        name: Declared name, None when it is not known yet.
-        location: Where it is declared.
-    """
+    """Add the dataset's name (None if unknown) and location to a DeclarationError of the block."""
     try:
         yield
     except DeclarationError as error:
@@ -48,7 +43,7 @@ def check_function(function: object) -> None:
     """Refuse a function that cannot return a DataFrame when it is called."""
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise DeclarationError(
-            "its function is async, and a query is called without await: write `def`, not "
+            "its function is async, but queries are called without await: write `def`, not "
             "`async def`."
         )
     if inspect.isgeneratorfunction(function):
@@ -99,7 +94,7 @@ def check_text_map(value: object, what: str) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        # Its value is not told: it may hold credentials.
+        # The message leaves out the value: it may contain credentials.
         raise DeclarationError(f"{what} must be a mapping of strings, not {type(value).__name__}.")
     for key, item in value.items():
         if not isinstance(key, str) or not isinstance(item, str):
@@ -138,5 +133,5 @@ def name_of(function: object) -> str:
     """The name of a function, which a dataset has by default."""
     name = getattr(function, "__name__", None)
     if not isinstance(name, str):
-        raise DeclarationError(f"{function!r} has no name of its own; give the dataset one: name=.")
+        raise DeclarationError(f"{function!r} has no name; give the dataset a name: name=.")
     return name

@@ -37,7 +37,7 @@ class DeclaresDatasets(DeclaresExpectations):
 
     @property
     def misplaced(self) -> list[Problem]:
-        """Expectations of functions that are no dataset's, datasets without query, as problems."""
+        """Expectations on functions that are not datasets, and datasets without a query."""
         problems = [unfinished.problem for unfinished in self._unfinished]
         return [*problems, *self._without_dataset(self._declarations)]
 
@@ -59,7 +59,7 @@ class DeclaresDatasets(DeclaresExpectations):
         sql: str | None = None,
         **options: Unpack[TableOptions],
     ) -> F | Decorator | None:
-        """Declare a table that every refresh computes anew and replaces in one commit.
+        """Declare a table that every refresh recomputes and replaces in one commit.
 
         Args:
             name: Dataset name; the function's own by default.
@@ -88,15 +88,15 @@ class DeclaresDatasets(DeclaresExpectations):
         sql: str | None = None,
         **options: Unpack[TableOptions],
     ) -> F | Decorator | None:
-        """Declare a table to which every refresh appends what is new in its stream, exactly once.
+        """Declare a table to which every refresh appends the new rows of its stream, exactly once.
 
         Inputs are read as streams unless they are bound to `dp.Batch(...)`. Rows stay until a full
-        refresh, which wipes the table and starts a new checkpoint in one commit. More streams can
-        be appended to it by `append_flow`.
+        refresh, which wipes the table and starts a new checkpoint in one commit. `append_flow`
+        appends more streams to it.
 
         Args:
             name: Dataset name; the function's own by default.
-            sql: Not possible here; a stream is read by a function.
+            sql: Not supported; a stream is read by a function.
             **options: See `TableOptions`.
 
         Example:
@@ -149,11 +149,11 @@ class DeclaresDatasets(DeclaresExpectations):
     ) -> Decorator:
         """Declare one more stream that is appended to a streaming table.
 
-        Every flow has a checkpoint of its own, found by the flow's name.
+        Every flow has its own checkpoint, found by the flow's name.
 
         Args:
             target: A streaming table of the pipeline.
-            name: Name of the flow; the function's own by default. A renamed flow is a new one:
+            name: Name of the flow; the function's own by default. A renamed flow is a new flow:
                 it reads its source from the beginning.
             **options: See `FlowOptions`.
 
@@ -230,13 +230,13 @@ class DeclaresDatasets(DeclaresExpectations):
             name: Dataset name; the function's own by default.
             sql: A SELECT instead of a function.
             keys: Columns that identify a row; never NULL.
-            sequence_by: SQL expression over the query's columns. Of several rows of one key the
-                greatest counts, and a row older than the table's is not applied; one as old as the
-                table's is (the rule of AUTO CDC, SCD type 1).
+            sequence_by: SQL expression over the query's columns. Among rows with one key, the row
+                with the greatest value wins. A row older than the table's row is not applied; a
+                row with an equal value is (the rule of AUTO CDC, SCD type 1).
             deletes_when: SQL condition over the query's columns; where it is true the key's row
-                is deleted, if it is older, and nothing is inserted. Nothing is kept of a deleted
-                row, so an older row of its key that comes with a later refresh is inserted again.
-                Expectations do not apply to such a row: only its key counts.
+                is deleted, if it is older, and nothing is inserted. The deletion is not recorded,
+                so an older row of the key in a later refresh is inserted again. Expectations do
+                not apply to a row that deletes: only its key counts.
             **options: See `TableOptions`.
 
         Example:
@@ -260,7 +260,7 @@ class DeclaresDatasets(DeclaresExpectations):
 
         Args:
             name: Dataset name.
-            sql: A SELECT; its unqualified names are datasets of this pipeline.
+            sql: A SELECT; its unqualified names refer to datasets of this pipeline.
             **options: See `ViewOptions`.
 
         Example:
@@ -273,7 +273,7 @@ class DeclaresDatasets(DeclaresExpectations):
             if callable(name) or callable(sql) or sql is None:
                 raise DeclarationError(
                     "view(name, sql): a persisted view is SQL text, not a function. For a function "
-                    "there is temporary_view, which is not published, or materialized_view."
+                    "use temporary_view, which is not published, or materialized_view."
                 )
             check_text(name, "name")
             check_text(sql, "sql")
@@ -293,10 +293,10 @@ class DeclaresDatasets(DeclaresExpectations):
     def temporary_view(
         self, name: str | F | None = None, sql: str | None = None, **options: Unpack[InputOption]
     ) -> F | Decorator | None:
-        """Declare a named query that is put into whatever reads it, and never written.
+        """Declare a named query that is inlined into its readers and never written.
 
         Args:
-            name: Name for other datasets to read it by; the function's own by default.
+            name: Name that other datasets use to read it; the function's own by default.
             sql: A SELECT instead of a function.
             **options: `inputs`, as for every dataset.
 
@@ -316,10 +316,10 @@ class DeclaresDatasets(DeclaresExpectations):
         tags: Mapping[str, str] | None = None,
         group: str | None = None,
     ) -> None:
-        """Declare a Delta table that somebody else writes, to read it as an input.
+        """Declare a Delta table that is written outside of the pipeline, to read it as an input.
 
         Args:
-            name: Its table: `t`, `schema.t` or `catalog.schema.t`. A parameter named `t` reads it.
+            name: The table: `t`, `schema.t` or `catalog.schema.t`. A parameter named `t` reads it.
             comment: The asset's description.
             owners: E-mail addresses or `team:...` names.
             tags: Labels.
@@ -352,7 +352,7 @@ class DeclaresDatasets(DeclaresExpectations):
         with located(name if isinstance(name, str) else None, location_of_caller()):
             check_text(name, "name")
             if check_text(sql, "sql") is not None and name is None:
-                raise DeclarationError("a dataset that is SQL text needs a name.")
+                raise DeclarationError("a dataset declared by SQL text needs a name: name=.")
         if sql is not None and name is not None:
             self._record(kind, name, Query(sql=sql), options, upsert)
             return None

@@ -1,4 +1,4 @@
-"""The decorators by which expectations are declared."""
+"""The decorators that declare expectations."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from delta_pipelines.model.source_location import location_of_caller, location_o
 
 @dataclass(frozen=True)
 class _Expected:
-    """An expectation and the function whose rows it is about."""
+    """An expectation and the function that it decorates."""
 
     function: QueryFunction
     expectation: Expectation
@@ -32,21 +32,20 @@ class DeclaresExpectations:
         self._unapplied: list[Problem] = []
 
     def expect(self, name: str, condition: str) -> Decorator:
-        """Count the rows that break a condition; they are written all the same.
+        """Count the rows that break a condition, and write them too.
 
-        Expectations stand beside the decorator of a materialized view, streaming table, append flow
-        or upsert that is a function. They are looked at while the rows are written, in the same
-        pass; results, logs and Dagster's asset checks show the counts. In an upsert they apply to
-        the rows that are kept, not to those that `deletes_when` marks.
+        Put expectations next to the decorator of a materialized view, streaming table, append flow
+        or upsert that is a function. They are checked while the rows are written, in the same
+        pass; results, logs and Dagster's asset checks show the counts. In an upsert they do not
+        apply to rows where `deletes_when` is true.
 
         Args:
             name: For people; unique within the dataset.
-            condition: SQL over the query's columns, without subqueries. A row keeps to it where it
-                is true; false and NULL break it (so do Databricks' expectations, and unlike them a
-                CHECK constraint).
+            condition: SQL over the query's columns, without subqueries. A row breaks it when it is
+                false or NULL (as in Databricks' expectations; a CHECK constraint accepts NULL).
 
         Raises:
-            DeclarationError: The name or the condition is no string.
+            DeclarationError: The name or the condition is not a string.
 
         Example:
             >>> import delta_pipelines as dp
@@ -66,7 +65,7 @@ class DeclaresExpectations:
             condition: As for `expect`.
 
         Raises:
-            DeclarationError: The name or the condition is no string.
+            DeclarationError: The name or the condition is not a string.
 
         Example:
             >>> import delta_pipelines as dp
@@ -79,16 +78,16 @@ class DeclaresExpectations:
         return self._expect(name, condition, "drop")
 
     def expect_or_fail(self, name: str, condition: str) -> Decorator:
-        """Refuse the whole refresh when a row breaks a condition: its table stays as it was.
+        """Fail the whole refresh when a row breaks a condition: its table stays as it was.
 
-        Of a stream the micro-batch is refused; what earlier ones brought stays.
+        In a stream only the micro-batch fails; the rows of earlier batches stay.
 
         Args:
             name: As for `expect`.
             condition: As for `expect`.
 
         Raises:
-            DeclarationError: The name or the condition is no string.
+            DeclarationError: The name or the condition is not a string.
 
         Example:
             >>> import delta_pipelines as dp
@@ -103,10 +102,10 @@ class DeclaresExpectations:
     def _expect(self, name: str, condition: str, action: ExpectationAction) -> Decorator:
         with located(None, location_of_caller()):
             if check_text(name, "name") is None or check_text(condition, "condition") is None:
-                raise DeclarationError("An expectation has a name and a condition, as strings.")
+                raise DeclarationError("An expectation needs a name and a condition, as strings.")
         expectation = Expectation(name, condition, action)
         unapplied = Problem(
-            f"the expectation {name!r} decorates no function: put it, with @, next to the "
+            f"the expectation {name!r} does not decorate a function: put it, with @, next to the "
             f"dataset's decorator.",
             None,
             location_of_caller(),
@@ -114,14 +113,14 @@ class DeclaresExpectations:
         self._unapplied.append(unapplied)
 
         def decorate(function: G, /) -> G:
-            # One may be kept under a name, for several datasets.
-            self._unapplied = [one for one in self._unapplied if one is not unapplied]
+            # A decorator may be stored in a variable and applied to several datasets.
+            self._unapplied = [other for other in self._unapplied if other is not unapplied]
             if not callable(function):
                 raise DeclarationError(
-                    f"An expectation decorates a dataset's function, not {function!r}; a dataset "
-                    f"of SQL text says it in its WHERE."
+                    f"An expectation decorates a dataset's function, not {function!r}; for SQL "
+                    f"text, write the condition into its WHERE."
                 )
-            # Decorators come from the bottom of the text to its top.
+            # Python applies decorators from bottom to top.
             self._expected.insert(0, _Expected(function, expectation))
             return function
 
@@ -135,13 +134,13 @@ class DeclaresExpectations:
         return replace(declaration, expectations=found) if found else declaration
 
     def _without_dataset(self, declarations: Iterable[Declaration]) -> list[Problem]:
-        """Expectations of no function, or of one that is no dataset's, as problems."""
+        """Expectations without a function, or on a function that is not a dataset, as problems."""
         functions = {id(d.query.function) for d in declarations if d.query and d.query.function}
         misplaced = [
             Problem(
-                f"the expectation {e.expectation.name!r} is about a function that is no dataset of "
-                f"the pipeline. Put it next to the dataset's decorator: one that wraps the "
-                f"function may not stand between them.",
+                f"the expectation {e.expectation.name!r} decorates a function that is not a "
+                f"dataset of this pipeline. Put it next to the dataset's decorator, without "
+                f"another decorator that wraps the function between them.",
                 getattr(e.function, "__name__", None),
                 location_of_function(e.function),
             )

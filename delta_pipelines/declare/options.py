@@ -1,4 +1,4 @@
-"""The options that every dataset shares, and the checks of their Python types."""
+"""The options of datasets, and checks of their Python types."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypedDict, cast, get_args
@@ -40,8 +40,8 @@ class InputOption(TypedDict, total=False):
     text that only Spark understands."""
     deterministic: bool | None
     """True: Python that runs on the rows (a UDF, `mapInPandas`, a table function) gives equal
-    results for equal rows, so that a refresh may be skipped; without it such a dataset is refreshed
-    each time. Of a temporary view it counts for what the view itself runs."""
+    results for equal rows, so a refresh may be skipped; else such a dataset is refreshed each
+    time. On a temporary view it applies only to the Python of the view itself."""
 
 
 class FlowOptions(InputOption, total=False):
@@ -67,7 +67,7 @@ class ViewOptions(InputOption, total=False):
     comment: str | None
     """Table or view comment; also the asset's description."""
     schema: str | None
-    """Schema to put it into, when not the pipeline's default."""
+    """Its schema, when it is not the pipeline's default."""
     table_properties: Mapping[str, str] | None
     """Properties to set; both keys and values are strings."""
     owners: Sequence[str] | None
@@ -77,8 +77,8 @@ class ViewOptions(InputOption, total=False):
     group: str | None
     """Asset group; the schema's name by default."""
     spark_conf: Mapping[str, str] | None
-    """Spark SQL settings for this dataset's query only. A view keeps those that Spark keeps with a
-    view, and whoever reads it gets its rows by them."""
+    """Spark SQL settings for this dataset's query only. Spark stores some of them with a view, and
+    every reader of the view reads it under these settings."""
 
 
 class TableOptions(ViewOptions, total=False):
@@ -94,9 +94,9 @@ class TableOptions(ViewOptions, total=False):
     cluster_by: Sequence[str] | None
     """Liquid-clustering columns, in order; not together with partition_cols."""
     schema_drift: SchemaDrift | None
-    """`evolve` (default): take the query's columns, a table that keeps its rows only new and wider
-    ones. `add_columns`: only new ones, also nested. `fail`: none; any change refuses the refresh.
-    Comments may always change, and a full refresh takes everything."""
+    """`evolve` (default): take the query's columns; a table that keeps its rows accepts only new
+    columns and wider types. `add_columns`: accept only new columns, also nested. `fail`: refuse the
+    refresh on any change. Comments may always change, and a full refresh accepts everything."""
 
 
 _TABLE = TableOptions.__required_keys__ | TableOptions.__optional_keys__
@@ -111,7 +111,7 @@ _ALLOWED: Mapping[Kind, frozenset[str]] = {
     "source": frozenset({"comment", "group", "owners", "tags"}),
 }
 OF_QUERIES = frozenset({"deterministic", "inputs", "spark_conf"})
-"""What a table without a query of its own leaves to its append flows."""
+"""Options that a table without its own query leaves to its append flows."""
 
 
 def checked_declaration(
@@ -123,19 +123,19 @@ def checked_declaration(
     location: SourceLocation | None,
     target: str | None = None,
 ) -> Declaration:
-    """A declaration whose options have the Python types that they must have.
+    """Check the Python types of a declaration's options.
 
     Args:
         kind: What is declared.
         name: As declared.
         query: How its rows are computed.
-        options: As the user gave them.
+        options: The user's options.
         upsert: Keys of an upsert.
         location: Where it is declared.
         target: Streaming table that an append flow fills.
 
     Raises:
-        DeclarationError: Says which option is unknown or of a wrong type, of which dataset, where.
+        DeclarationError: An option is unknown or has a wrong type; names the dataset and location.
     """
     with located(name, location):
         if query is not None:

@@ -1,4 +1,4 @@
-"""Declarations that were begun and never got their query."""
+"""Declarations that never got their query."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from delta_pipelines.model.declarations import Kind
 
 @dataclass(frozen=True, eq=False)
 class Unfinished:
-    """A decorator that a call returned; until it decorates a function nothing is declared.
+    """A decorator that has not decorated a function yet, so nothing is declared.
 
     Args:
-        kind: What was to be declared.
-        name: As given; None for the function's own.
-        location: Where the call stands.
+        kind: What it would declare.
+        name: The given name; None for the function's own.
+        location: The line of the call.
 
     Example:
         >>> str(Unfinished("append_flow", None, None).problem)
@@ -26,7 +26,7 @@ class Unfinished:
 
     @property
     def problem(self) -> Problem:
-        """What is wrong, for somebody who forgot the function or the SQL text."""
+        """The problem of a declaration without a function or SQL text."""
         subject = "it"
         if self.name is None:
             subject = f"{'an' if self.kind[0] in 'au' else 'a'} {self.kind} without a name"

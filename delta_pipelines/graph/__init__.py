@@ -1,1 +1,1 @@
-"""Declarations are resolved to a graph and checked; no session."""
+"""Resolve declarations to a graph and check them, without a session."""

@@ -1,4 +1,4 @@
-"""How Delta spells its table properties, whatever letter case they are written in."""
+"""Delta's spelling of its table properties, which may be written in any letter case."""
 
 FEATURE_PREFIX = "delta.feature."
 DELTA_PROPERTIES = (
@@ -57,15 +57,12 @@ DELTA_PROPERTIES = (
     "delta.universalFormat.iceberg.atomicConversion.supported",
     "delta.writePartitionColumnsToParquet",
 )
-"""Of `DeltaConfigs` (Delta 4.4); a test holds the names against the library's own."""
+"""From `DeltaConfigs` (Delta 4.4); a test compares these names with the library's."""
 _SPELLINGS = {name.lower(): name for name in DELTA_PROPERTIES}
 
 
 def delta_spelling(key: str) -> str:
-    """A table property's name as Delta stores it; one that Delta does not know as it is.
-
-    Args:
-        key: In any letter case, which does not count for Delta.
+    """A table property's name as Delta stores it; names that Delta does not know stay unchanged.
 
     Example:
         >>> delta_spelling("Delta.EnableChangeDataFeed"), delta_spelling("Quality")

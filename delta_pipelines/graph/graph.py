@@ -22,7 +22,7 @@ class Table:
         identifier: Qualified name.
         kind: `materialized_view`, `streaming_table` or `upsert`.
         declaration: What the user wrote.
-        normalized_path: Where the table is stored; known once it has been materialized.
+        normalized_path: The table's location; known once it has been materialized.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Table:
 
     @property
     def is_streaming_table(self) -> bool:
-        """True for tables that append flows fill: wiped only by a full refresh."""
+        """True for a table that append flows fill: only a full refresh wipes it."""
         return self.kind == "streaming_table"
 
     @property
@@ -49,11 +49,11 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """A persisted view of the catalog, or a temporary one that is put into its readers.
+    """A persisted view of the catalog, or a temporary view that is inlined into its readers.
 
     Args:
         name: Declared name.
-        identifier: Qualified name; of a temporary view just its name in the graph.
+        identifier: Qualified name; for a temporary view only its name in the graph.
         kind: `view` or `temporary_view`.
         declaration: What the user wrote.
     """
@@ -66,7 +66,7 @@ class View:
 
 @dataclass(frozen=True)
 class Source:
-    """A Delta table that somebody else writes.
+    """A Delta table that is written outside of the pipeline.
 
     Args:
         name: Declared name.
@@ -85,15 +85,15 @@ Dataset = Table | View | Source
 
 @dataclass(frozen=True)
 class SqlReference:
-    """Where a SQL text names an input, in characters.
+    """The position of an input's name in a SQL text.
 
     Args:
         name: The name as written: the flow's input of that name.
-        start: First character.
-        end: One past the last character.
+        start: Offset of the first character.
+        end: Offset after the last character.
         identifier: The dataset.
-        needs_alias: The name the text uses for it, when it gives no alias of its own.
-        prefixes: Stretches that name its schema in front of columns.
+        needs_alias: The name that columns use for it, when the text gives it no alias.
+        prefixes: Ranges of the text that name its schema in front of columns.
     """
 
     name: str
@@ -104,9 +104,9 @@ class SqlReference:
     prefixes: tuple[tuple[int, int], ...] = ()
 
     def replaced_by(self, name: str) -> list[tuple[int, int, str]]:
-        """The stretches of the text to replace, so that it reads another table.
+        """The replacements in the text that make it read another table.
 
-        Columns keep the name by which the text knows the table, without a schema.
+        Columns keep their table's name, without a schema.
 
         Args:
             name: The other table, quoted.
@@ -128,13 +128,13 @@ class Flow:
         target: Qualified name of its target.
         declaration: What the user wrote.
         inputs: Parameter (or name in the SQL text) -> dataset, in order.
-        streams: The inputs among them that are read as a stream, and how.
-        references: Where the SQL text names them; empty for functions.
+        streams: The inputs that are read as streams -> how they are read.
+        references: Positions of the inputs in the SQL text; empty for functions.
         by_name: True when the parser does not find the inputs in the SQL text, so that each
             becomes a table of its name in `inputs`.
-        outside: Tables that the SQL text reads and that are not of the pipeline.
-        catalog: Catalog in which unqualified names stand; None for the session's.
-        schema: Schema in which unqualified names stand.
+        outside: Tables outside of the pipeline that the SQL text reads.
+        catalog: Catalog of unqualified names; None for the session's.
+        schema: Schema of unqualified names.
     """
 
     name: str
@@ -150,14 +150,14 @@ class Flow:
 
     @property
     def identifier(self) -> Identifier:
-        """By which a flow is found: the target's qualified name, or its own beside the target."""
+        """Its name in lookups: the target's qualified name, or its own in the target's schema."""
         if self.declaration.kind != "append_flow":
             return self.target
         return Identifier(self.target.catalog, self.target.schema, self.name.lower())
 
     @property
     def key(self) -> str:
-        """By which its checkpoint is found: unlike its name the same however a table is named."""
+        """Name of its checkpoint: the same however the table's name is qualified."""
         return self.name.lower() if self.declaration.kind == "append_flow" else self.target.name
 
 
@@ -169,9 +169,9 @@ class Graph:
         tables: What the pipeline writes, in order of declaration.
         views: Persisted and temporary views, in order of declaration.
         flows: One per table and view; a streaming table has one or more.
-        order: Tables and views, every one after what it reads.
-        sources: Tables of others that it reads.
-        warnings: What is allowed but probably not meant.
+        order: Tables and views, each after its inputs.
+        sources: Tables that it reads and that are written outside of the pipeline.
+        warnings: What is allowed but probably not intended.
 
     Example:
         >>> import delta_pipelines as dp
@@ -188,8 +188,7 @@ class Graph:
     sources: NamedSequence[Source]
     warnings: tuple[str, ...] = ()
     _by_identifier: Mapping[Identifier, Dataset] = field(default_factory=dict, repr=False)
-    # What several views read is walked through once: in a diamond over a diamond the ways to it
-    # double with every layer.
+    # Results are cached, because in nested diamonds the number of paths doubles with every layer.
     _inputs: dict[Identifier, tuple[Identifier, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -210,7 +209,7 @@ class Graph:
 
     @property
     def assets(self) -> tuple[Table | View, ...]:
-        """Tables and persisted views, every one after what it reads."""
+        """Tables and persisted views, each after its inputs."""
         datasets = (self._by_identifier[identifier] for identifier in self.order)
         return tuple(
             dataset
@@ -219,7 +218,7 @@ class Graph:
         )
 
     def flow(self, identifier: Identifier) -> Flow:
-        """The one flow that fills or defines a dataset; of several the first."""
+        """The flow that fills or defines a dataset; the first one of several."""
         return self.flows_of(identifier)[0]
 
     def flows_of(self, identifier: Identifier) -> tuple[Flow, ...]:
@@ -237,14 +236,10 @@ class Graph:
     def inputs_among(
         self, identifier: Identifier, chosen: Collection[Identifier]
     ) -> tuple[Identifier, ...]:
-        """Those of some datasets that a dataset reads, through views that are not among them.
+        """The datasets in `chosen` that a dataset reads, directly or through other views.
 
-        A table that is not among them is as it is, whatever becomes of those behind it; a view's
-        rows are those of the tables that it reads, at every moment.
-
-        Args:
-            identifier: The dataset.
-            chosen: The datasets.
+        A table outside `chosen` keeps its rows, whatever happens to its own inputs; a view always
+        shows the current rows of its inputs.
         """
         found: dict[Identifier, None] = {}
         waiting = list(self.inputs(identifier))
@@ -268,7 +263,7 @@ class Graph:
         return tuple(found)
 
     def parts(self, identifier: Identifier) -> tuple[Identifier, ...]:
-        """A dataset and the temporary views that are put into its queries, also by each other."""
+        """A dataset and the temporary views that are inlined into its queries, also nested."""
         if identifier not in self._parts:
             flows = self.flows_of(identifier)
             inlined = dict.fromkeys(i for flow in flows for i in self.inlined(flow))
@@ -276,7 +271,7 @@ class Graph:
         return self._parts[identifier]
 
     def inlined(self, flow: Flow) -> tuple[Identifier, ...]:
-        """The temporary views that are put into a flow's query, directly or by each other."""
+        """The temporary views that are inlined into a flow's query, directly or nested."""
         views = [i for i in flow.inputs.values() if self._is_inlined(i)]
         return tuple(dict.fromkeys(part for view in views for part in self.parts(view)))
 
@@ -291,10 +286,10 @@ class Graph:
         return grouped
 
     def find(self, name: str) -> Table | View:
-        """The table or persisted view of a declared or qualified name.
+        """Find a table or persisted view by its declared or qualified name.
 
         Raises:
-            UnknownDatasetError: No such dataset; the nearest name is suggested.
+            UnknownDatasetError: There is no such dataset; the nearest name is suggested.
         """
         for datasets in (self.tables, self.views):
             if name in datasets and datasets[name].kind != "temporary_view":

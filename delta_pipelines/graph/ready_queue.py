@@ -1,4 +1,4 @@
-"""The datasets of a run that have not begun, and which of them is to be looked at when one ends."""
+"""A queue of the datasets of a run that have not started and may be ready to start."""
 
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
@@ -7,12 +7,13 @@ from delta_pipelines.model.identifiers import Identifier
 
 
 class Waiting:
-    """Hands out datasets in the run's order, each only when something about it may have changed.
+    """Returns datasets in the run's order, each only when its inputs may have changed.
 
-    With every dataset looked at after every ending, a run of a thousand would look a million times.
+    Checking every dataset after each finished one would take a million checks for a thousand
+    datasets.
 
     Args:
-        inputs: Dataset -> what it reads of the run, every dataset after what it reads.
+        inputs: Dataset -> its inputs in the run, each dataset after its inputs.
 
     Example:
         >>> a, b = (Identifier(None, "s", name) for name in "ab")
@@ -36,7 +37,7 @@ class Waiting:
         self._queue = list(range(len(self._order)))  # sorted, and so a heap
 
     def next(self) -> Identifier | None:
-        """The first dataset that is to be looked at; None when only an ending can change that."""
+        """The next dataset to check; None until another dataset ends."""
         while self._queue:
             identifier = self._order[heappop(self._queue)]
             if identifier in self._left:
@@ -44,19 +45,19 @@ class Waiting:
         return None
 
     def is_ready(self, identifier: Identifier) -> bool:
-        """True when everything that a dataset reads has ended."""
+        """True when all inputs of a dataset have ended."""
         return self._open[identifier] == 0
 
     def take(self, identifier: Identifier) -> None:
-        """Note that a dataset begins, or never will."""
+        """Record that a dataset starts, or never will."""
         self._left.discard(identifier)
 
     def ended(self, identifier: Identifier, *, stops: bool) -> None:
-        """Note that a dataset ended.
+        """Record that a dataset ended.
 
         Args:
             identifier: The dataset.
-            stops: Its readers cannot begin any more, also while they wait for others.
+            stops: Its readers can no longer start, even while they wait for other inputs.
         """
         for reader in self._readers[identifier]:
             self._open[reader] -= 1

@@ -1,4 +1,4 @@
-"""From declarations to a graph: names become identifiers, inputs become edges."""
+"""Resolve declarations to a graph: names become identifiers, inputs become edges."""
 
 import inspect
 from collections.abc import Iterable, Mapping
@@ -27,11 +27,11 @@ from delta_pipelines.model.identifiers import Identifier, name_problem, parse_id
 from delta_pipelines.model.named_sequence import NamedSequence
 
 SESSION_PARAMETER = "spark"
-"""The one parameter of a function that is no input: the Spark session."""
+"""The only parameter of a function that is not an input: the Spark session."""
 
 
 class Declarations(Protocol):
-    """What a pipeline declares."""
+    """The declarations of a pipeline."""
 
     name: str
     schema: str
@@ -51,9 +51,6 @@ class Declarations(Protocol):
 
 def resolve(pipeline: Declarations) -> Graph:
     """Resolve and check a pipeline's declarations.
-
-    Args:
-        pipeline: The declarations and the default catalog and schema.
 
     Raises:
         DeclarationError: With every problem; see `Pipeline.graph`.
@@ -75,12 +72,15 @@ def resolve(pipeline: Declarations) -> Graph:
         if known in datasets:
             first = datasets[known].declaration.location
             where = f" (first at {first})" if first else ""
-            text = f"{identifier} is declared twice{where}; every dataset has one declaration."
+            text = f"{identifier} is declared twice{where}; remove one of the declarations."
             problems.append(Problem(text, declaration.name, declaration.location))
             continue
         taken = named.setdefault(declaration.name.lower(), identifier)
         if taken != identifier:
-            text = f"its name finds {taken} already; name this one '{identifier}', without schema=."
+            text = (
+                f"its name already means {taken}; name this dataset '{identifier}', without "
+                f"schema=."
+            )
             problems.append(Problem(text, declaration.name, declaration.location))
         datasets[identifier] = _dataset(declaration, identifier)
 
@@ -137,7 +137,9 @@ def _pipeline_problems(pipeline: Declarations) -> list[Problem]:
     storage = pipeline.storage
     if storage is not None and (not storage.strip() or not storage.isprintable()):
         problems.append(
-            Problem(f"The pipeline's storage {storage!r} is no folder: it is blank or unprintable.")
+            Problem(
+                f"The pipeline's storage {storage!r} is not a path: it is blank or unprintable."
+            )
         )
     return problems
 
@@ -160,7 +162,7 @@ def _dataset(declaration: Declaration, identifier: Identifier) -> Dataset:
         case "source":
             return Source(declaration.name, identifier, declaration)
         case "append_flow":
-            raise AssertionError("an append flow is no dataset")
+            raise AssertionError("an append flow is not a dataset")
 
 
 def _cycle_problem(circle: list[Identifier], datasets: Mapping[Identifier, Dataset]) -> Problem:
@@ -171,7 +173,7 @@ def _cycle_problem(circle: list[Identifier], datasets: Mapping[Identifier, Datas
 
 
 class _Resolver:
-    """Finds the dataset that a parameter or a name in a SQL text means."""
+    """Resolves parameters and names in SQL texts to datasets."""
 
     def __init__(self, pipeline: Declarations, datasets: Mapping[Identifier, Dataset]) -> None:
         self._pipeline = pipeline
@@ -186,12 +188,12 @@ class _Resolver:
         self.unknown = 0
 
     def append_flows(self, declarations: Iterable[Declaration]) -> list[Flow]:
-        """The flows that are declared by themselves; problems are collected."""
+        """Resolve the append flows; collect problems."""
         flows = []
         taken = {dataset.name.lower() for dataset in self._datasets.values()}
         for declaration in declarations:
             if declaration.name.lower() in taken:
-                self._problem(declaration, "the name is taken already; give the flow another one.")
+                self._problem(declaration, "the name is already taken; give the flow another one.")
                 continue
             taken.add(declaration.name.lower())
             target = declaration.target or ""
@@ -203,7 +205,7 @@ class _Resolver:
                 kind = self._datasets[found].kind
                 self._problem(
                     declaration,
-                    f"target {target!r} is a {kind}; append flows fill streaming tables only.",
+                    f"target {target!r} is a {kind}; append flows fill only streaming tables.",
                 )
             elif declaration.name.lower() == found.name:
                 self._problem(declaration, "the name is the table's; give the flow another one.")
@@ -212,7 +214,7 @@ class _Resolver:
         return flows
 
     def flow(self, declaration: Declaration, target: Identifier) -> Flow:
-        """The flow of a declaration; problems are collected."""
+        """Resolve the flow of a declaration; collect problems."""
         inputs: dict[str, Identifier] = {}
         references: list[SqlReference] = []
         outside: list[str] = []
@@ -256,7 +258,7 @@ class _Resolver:
     def _streams(
         self, declaration: Declaration, inputs: Mapping[str, Identifier]
     ) -> dict[str, Stream | Changes]:
-        """The inputs that are read as streams: a string means the kind's default."""
+        """The inputs that are read as streams; a string binds them in the kind's default way."""
         bindings = {name.lower(): bound for name, bound in declaration.inputs.items()}
         streams: dict[str, Stream | Changes] = {}
         for name, identifier in inputs.items():
@@ -294,13 +296,13 @@ class _Resolver:
     def _unknown_in_sql(self, declaration: Declaration, name: str) -> None:
         text = f"the SQL reads {name!r}, which the pipeline does not declare"
         elsewhere = self._by_last_part.get(name.lower(), [])
-        if elsewhere:  # a parameter would find it; in SQL a bare name stands in the own schema
+        if elsewhere:  # a parameter would find it; in SQL a bare name is in the pipeline's schema
             whole = " or ".join(str(identifier) for identifier in elsewhere)
             self.unknown += 1
             self._problem(declaration, f"{text} in its own schema; in SQL write {whole}.")
             return
         more = (
-            " A table outside of the pipeline is read by its qualified name, or declared by "
+            " Write the qualified name of a table outside of the pipeline, or declare it by "
             "source()."
         )
         self._unknown(declaration, text, name, more)
@@ -317,10 +319,12 @@ class _Resolver:
         names = []
         for parameter in parameters:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                text = f"parameter *{parameter.name} names no input; list the inputs one by one."
+                text = f"parameter *{parameter.name} is not an input; list the inputs one by one."
                 self._problem(declaration, text)
             elif parameter.kind is parameter.POSITIONAL_ONLY:
-                text = f"parameter {parameter.name!r} is positional-only; inputs go in by name."
+                text = (
+                    f"parameter {parameter.name!r} is positional-only; inputs are passed by name."
+                )
                 self._problem(declaration, text)
             elif parameter.name != SESSION_PARAMETER and not self._is_own(declaration, parameter):
                 names.append(parameter.name)
@@ -328,12 +332,12 @@ class _Resolver:
             if bound == SESSION_PARAMETER:
                 self._problem(declaration, "`spark` is the session; it cannot be an input.")
             elif bound not in names:
-                text = f"inputs binds {bound!r}, which is no parameter of the function"
+                text = f"inputs binds {bound!r}, which is not a parameter of the function"
                 self._problem(declaration, text + suggestion(bound, names))
         return names
 
     def _is_own(self, declaration: Declaration, parameter: inspect.Parameter) -> bool:
-        """True for a value of the user's own: `def f(t, limit=3)`, as loops need it."""
+        """True for a parameter with a value, not an input: `def f(t, limit=3)`, as in loops."""
         name = parameter.name
         if parameter.default is parameter.empty or name in declaration.inputs:
             return False
@@ -355,10 +359,10 @@ class _Resolver:
             self._problem(declaration, text)
             return None
         if parameter in ("self", "cls"):
-            text = "its function is a method of a class, and is called without an object: declare "
-            self._problem(declaration, text + "a function, or a static method.")
+            text = "its function is a method of a class, and would be called without an object: "
+            self._problem(declaration, text + "declare a function, or a static method.")
             return None
-        text = f"parameter {parameter!r} is no dataset of the pipeline"
+        text = f"parameter {parameter!r} is not a dataset of this pipeline"
         if parameter in ("session", "spark_session"):
             text += f" (the Spark session is the parameter `{SESSION_PARAMETER}`)"
         self._unknown(declaration, text, parameter)

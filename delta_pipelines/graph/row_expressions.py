@@ -1,4 +1,4 @@
-"""SQL expressions about one row at a time, held against what such an expression may be.
+"""Check SQL expressions that are evaluated for each row.
 
 sqlglot costs 0.7 s of CPU to import, so only a pipeline with SQL texts imports it.
 """
@@ -10,20 +10,17 @@ if TYPE_CHECKING:
 
 
 PREFIX = "SELECT "
-"""What stands before an expression when it is parsed; positions count from its beginning."""
+"""Text before an expression when it is parsed; token positions include it."""
 
 
 def parsed_expression(text: str) -> "exp.Expression":
-    """Parse a SQL text that is one expression.
+    """Parse a SQL text that is one expression in Spark's dialect.
 
-    It is parsed as what a SELECT gives: by itself `delete = true` would be a statement, and one
-    that begins with `comment` would not be looked into.
-
-    Args:
-        text: SQL in Spark's dialect.
+    Parse it as the column of a SELECT: alone, `delete = true` would be a statement, and sqlglot
+    would not parse a text that begins with `comment`.
 
     Raises:
-        ValueError: It is no expression, or more than one.
+        ValueError: The text is not an expression, or more than one.
 
     Example:
         >>> parsed_expression("delete = true").sql()
@@ -49,17 +46,14 @@ def parsed_expression(text: str) -> "exp.Expression":
 
 
 def row_expression_problem(text: str) -> str | None:
-    """Say what keeps a SQL text from being an expression about one row, or None.
-
-    Args:
-        text: SQL in Spark's dialect.
+    """Say why a SQL text cannot be evaluated for each row, or None when it can.
 
     Example:
         >>> row_expression_problem("amount > 0") is None
         True
         >>> row_expression_problem("count(*) > 0")
-        'it is about one row: no aggregate, no window and no generator. Compute it in the query.'
-    """
+        'it is evaluated for each row and cannot have an aggregate, a window function or a generator. Compute it in the query.'
+    """  # noqa: E501 - what a user reads is one line
     from sqlglot import exp
 
     try:
@@ -68,12 +62,12 @@ def row_expression_problem(text: str) -> str | None:
         return str(error)
     if tree.find(exp.Query) is not None:
         return (
-            "it is about one row, and what a subquery reads would be read unseen. Join it in the "
-            "query."
+            "it is evaluated for each row and cannot have a subquery, whose tables would not be "
+            "declared inputs. Join them in the query."
         )
     if tree.find(exp.AggFunc, exp.Window, exp.Explode, exp.Posexplode, exp.Inline) is not None:
         return (
-            "it is about one row: no aggregate, no window and no generator. Compute it in the "
-            "query."
+            "it is evaluated for each row and cannot have an aggregate, a window function or a "
+            "generator. Compute it in the query."
         )
     return None

@@ -1,8 +1,8 @@
-"""Which tables a SQL text reads, and where in the text it names them.
+"""Find the tables that a SQL text reads, and their positions in the text.
 
-sqlglot parses Spark's dialect with positions, so a name can be replaced in the text itself: Spark
-analyses the text that the user wrote. Where sqlglot does not understand the text, the declaration
-names the inputs (`inputs=`), and each becomes a table of that name.
+sqlglot parses Spark's dialect with positions, so a name can be replaced in the text itself, and
+Spark analyses the user's own text. When sqlglot does not understand the text, the declaration names
+the inputs (`inputs=`), and each becomes a table of that name.
 
 sqlglot costs 0.7 s of CPU to import, so only a pipeline with SQL texts imports it.
 """
@@ -25,12 +25,12 @@ class TableName:
 
     Args:
         parts: The name's parts as written, without quotes.
-        start: First character of the name in the text.
-        end: One past its last character.
-        alias: The alias that the text gives it, if any.
+        start: Offset of the name's first character.
+        end: Offset after its last character.
+        alias: Its alias in the text, if any.
         sampled: True when TABLESAMPLE follows the name.
-        time_travel: True when the text names a version or a time to read it at.
-        prefixes: Stretches of the text that name the table's schema in front of a column.
+        time_travel: True when the text reads it at a version or a time.
+        prefixes: Ranges of the text that name the table's schema in front of a column.
     """
 
     parts: tuple[str, ...]
@@ -52,19 +52,16 @@ class SqlProblem(ValueError):
 
 
 class NotUnderstood(SqlProblem):
-    """sqlglot does not understand the text, which Spark may; the message says where."""
+    """sqlglot does not understand the text, but Spark may; the message says where."""
 
 
 _QUERIES_BEGIN = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(")
 _HIDES_A_NAME = ("STREAM", "TABLE")
-"""What sqlglot takes for a function or a table, and Spark for a word before a table's name."""
+"""For sqlglot a function or a table, for Spark a keyword before a table's name."""
 
 
 def table_names(sql: str) -> tuple[TableName, ...]:
-    """Find the tables that a SELECT reads; names of its own CTEs are left out.
-
-    Args:
-        sql: One SELECT statement in Spark's dialect.
+    """Find the tables that a SELECT statement reads, without its own CTEs.
 
     Raises:
         NotUnderstood: sqlglot does not understand the text.
@@ -105,7 +102,7 @@ def table_names(sql: str) -> tuple[TableName, ...]:
 
 
 def mentions(sql: str, name: str) -> bool:
-    """True when a text has a name as a word, wherever it stands.
+    """True when a text contains a name as a word.
 
     Example:
         >>> mentions("FROM Orders |> LIMIT 1", "orders"), mentions("FROM all_orders", "orders")
@@ -115,10 +112,7 @@ def mentions(sql: str, name: str) -> bool:
 
 
 def bare_statement(sql: str) -> str:
-    r"""A statement as the catalog keeps it: without comments around it, and no semicolon.
-
-    Args:
-        sql: One statement.
+    r"""A statement as the catalog stores it: without semicolon and without comments around it.
 
     Example:
         >>> bare_statement("-- late ones\nSELECT 1 /* one */ AS n; -- end")
@@ -139,11 +133,8 @@ def bare_statement(sql: str) -> str:
 def in_parentheses(sql: str) -> str:
     """A SELECT of all rows of a query.
 
-    Spark reads nothing but a query in parentheses. A command does not parse there, which
-    `spark.sql` would run at once.
-
-    Args:
-        sql: The query.
+    Inside parentheses Spark accepts only a query. A command, which `spark.sql` would run at once,
+    does not parse there.
 
     Example:
         >>> print(in_parentheses("FROM t |> LIMIT 1;"))
@@ -155,7 +146,7 @@ def in_parentheses(sql: str) -> str:
 
 
 def with_tables(sql: str, tables: Mapping[str, str]) -> str:
-    """A query that reads other tables under the names of its text.
+    """Make a query read other tables under the names in its text.
 
     Args:
         sql: The query.
@@ -174,24 +165,20 @@ def with_tables(sql: str, tables: Mapping[str, str]) -> str:
 
 
 def replace_names(sql: str, replacements: list[tuple[int, int, str]]) -> str:
-    """Replace stretches of a text.
-
-    Args:
-        sql: The text.
-        replacements: (start, end, new text), not overlapping.
+    """Apply replacements (start, end, new text) to a text; they must not overlap.
 
     Example:
         >>> replace_names("SELECT * FROM a", [(14, 15, "b AS a")])
         'SELECT * FROM b AS a'
     """
-    # Two mentions of one table name the same columns.
+    # Two references to one table have the same column prefixes.
     for start, end, text in sorted(set(replacements), reverse=True):
         sql = sql[:start] + text + sql[end:]
     return sql
 
 
 def _prefixes(statement: "exp.Query") -> dict[tuple[str, ...], tuple[tuple[int, int], ...]]:
-    """Where columns are named with a schema, by the name in front of the column."""
+    """The positions of column prefixes with a schema, by the prefix."""
     from sqlglot import exp
 
     found: dict[tuple[str, ...], list[tuple[int, int]]] = {}
@@ -225,7 +212,7 @@ def _located(table: "exp.Table", sql: str) -> TableName | None:
 
 
 def _parsed(sql: str) -> "exp.Expr":
-    """The one statement of a text."""
+    """Parse the only statement of a text."""
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import ParseError, SqlglotError
@@ -240,10 +227,10 @@ def _parsed(sql: str) -> "exp.Expr":
     except SqlglotError as error:
         why = str(error.__cause__ or error).splitlines()[0]
         raise NotUnderstood(f"the SQL text does not parse (sqlglot): {why}.") from error
-    # A comment behind the last semicolon is parsed as a statement.
+    # sqlglot parses a comment after the last semicolon as a statement.
     statements = [s for s in parsed if s is not None and not isinstance(s, exp.Semicolon)]
     if len(statements) != 1:
-        raise SqlProblem(f"a query is one SELECT; the text holds {len(statements)} statements.")
+        raise SqlProblem(f"a query is one SELECT; the text has {len(statements)} statements.")
     statement = statements[0]
     if isinstance(statement, exp.DML | exp.MultitableInserts):
         raise SqlProblem(_not_a_query(statement.key.upper()))
@@ -257,7 +244,7 @@ def _is_a_word_before(table: TableName, sql: str) -> bool:
 
 
 def _beginning(sql: str) -> str:
-    """Where a text's first word is, behind comments, and which one it is."""
+    """The position and text of the first word after comments."""
     bare = bare_statement(sql)
     before = sql[: sql.index(bare)]
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")

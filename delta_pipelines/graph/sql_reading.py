@@ -1,4 +1,4 @@
-"""How the inputs of a SQL text are found: by the parser, or by `inputs=` alone. Pure."""
+"""Find the inputs of a SQL text: by the parser, or only by `inputs=`. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from delta_pipelines.model.declarations import Input
 
 @dataclass(frozen=True)
 class SqlReading:
-    """What is known of a SQL text before Spark sees it.
+    """The inputs of a SQL text, as far as they are known without Spark.
 
     Args:
         tables: The tables that the parser finds.
-        by_name: True when only `inputs=` says what the text reads.
-        problems: What is wrong, as sentences.
+        by_name: True when only `inputs=` names the inputs.
+        problems: Errors, as sentences.
     """
 
     tables: tuple[TableName, ...] = ()
@@ -32,13 +32,13 @@ class SqlReading:
 def read_sql(
     sql: str, inputs: Mapping[str, str | Input], datasets: Iterable[str], *, given: bool
 ) -> SqlReading:
-    """Find the tables of a text, or see that the declaration names them.
+    """Find the tables of a text, or take them from the declaration.
 
     Args:
         sql: The text.
         inputs: Names in the text that the declaration binds.
-        datasets: Names of the pipeline's datasets, to suggest some.
-        given: True when the declaration has `inputs=`, be it empty.
+        datasets: Names of the pipeline's datasets, for suggestions.
+        given: True when the declaration has `inputs=`, even if it is empty.
     """
     try:
         tables = table_names(sql)
@@ -52,11 +52,11 @@ def read_sql(
     missed = [bound for bound in inputs if bound.lower() not in named]
     if any(map(_is_bare_sample, tables)) and named <= {bound.lower() for bound in inputs}:
         return _by_name(inputs)  # a sample needs an alias only where a name is replaced
-    # The parser has taken a name for something else: Spark's own is asked.
+    # The parser misread a name, so Spark's parser must find the inputs.
     if missed and all(mentions(sql, bound) for bound in missed):
         return _by_name(inputs)
     problems = (
-        f"inputs binds {bound!r}, which the SQL never names"
+        f"inputs binds {bound!r}, which is not in the SQL"
         + suggestion(bound, [table.name for table in tables])
         for bound in missed
     )
@@ -64,9 +64,9 @@ def read_sql(
 
 
 def use_problem(table: TableName) -> str | None:
-    """What Spark's grammar takes after a table's name only, where the input's name goes in."""
+    """Refuse what Spark accepts only after a table's name, because the name will be replaced."""
     if table.time_travel:
-        text = "every dataset is read at the one version that the run pins; leave out AS OF."
+        text = "the run pins one version of every dataset; remove the version or time."
         return f"the SQL reads {table.name!r} at a version: {text}"
     if _is_bare_sample(table):
         return f"give the sample an alias: {table.name} TABLESAMPLE (...) AS {table.parts[-1]}."
@@ -81,8 +81,8 @@ def _name_inputs(sql: str, datasets: Iterable[str]) -> str:
     mentioned = [name for name in datasets if mentions(sql, name)]
     written = ", ".join(f"{name.rpartition('.')[2]!r}: {name!r}" for name in mentioned)
     return (
-        f"If Spark understands it, say which datasets it reads, each by its name in the text and "
-        f"without a schema: inputs={{{written}}}."
+        f"If Spark understands it, name the datasets that it reads, each by its name in the text "
+        f"and without a schema: inputs={{{written}}}."
     )
 
 
@@ -94,10 +94,10 @@ def _by_name(inputs: Mapping[str, str | Input]) -> SqlReading:
             dataset = bound if isinstance(bound, str) else bound.name
             last = name.rpartition(".")[2]
             problems.append(
-                f"the SQL parser (sqlglot) does not find {name!r} in the text, and Spark binds an "
-                f"input only to a name without a schema: write {last} in the text, and "
+                f"the SQL parser (sqlglot) does not find {name!r} in the text, and then an input "
+                f"can only replace a name without a schema: write {last} in the text, and "
                 f"inputs={{{last!r}: {dataset!r}}}."
             )
         elif folded.count(name.lower()) > 1:
-            problems.append(f"inputs binds {name!r} more than once, in other letter case.")
+            problems.append(f"inputs binds {name!r} more than once (letter case does not count).")
     return SqlReading(by_name=True, problems=tuple(problems))

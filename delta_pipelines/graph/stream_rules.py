@@ -1,4 +1,4 @@
-"""What is wrong with streaming inputs and streaming tables, told without a JVM."""
+"""Check streaming inputs and streaming tables, without a JVM."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,13 +12,9 @@ STREAMING_KINDS = ("streaming_table", "append_flow", "upsert", "temporary_view")
 
 
 def stream_problems(datasets: Mapping[Identifier, Dataset], flows: Sequence[Flow]) -> list[Problem]:
-    """Refuse streams of what cannot be streamed, and streaming tables that nothing fills.
+    """Refuse streams of datasets that cannot be streamed, and streaming tables without a flow.
 
-    Args:
-        datasets: Every dataset.
-        flows: Every flow whose names are resolved.
-
-    Source of the rules: Delta's streaming source reads appended rows only
+    Source of the rules: Delta's streaming source reads only appended rows
     (DELTA_SOURCE_TABLE_IGNORE_CHANGES); a table that is overwritten has none.
     """
     problems = []
@@ -38,12 +34,7 @@ def stream_problems(datasets: Mapping[Identifier, Dataset], flows: Sequence[Flow
 def stream_warnings(
     datasets: Mapping[Identifier, Dataset], flows: Iterable[Flow]
 ) -> tuple[str, ...]:
-    """What is allowed but will need a decision later, as sentences.
-
-    Args:
-        datasets: Every dataset.
-        flows: Every flow.
-    """
+    """Warn about what is allowed but will need a decision later."""
     warnings = []
     for flow in flows:
         target = datasets[flow.target]
@@ -54,8 +45,8 @@ def stream_warnings(
             if isinstance(upstream, Table) and upstream.reset_allowed and upstream.keeps_rows:
                 text = (
                     f"it may not be refreshed fully (pipelines.reset.allowed=false), but its "
-                    f"stream input {upstream.name!r} may: after a full refresh of that one its "
-                    f"checkpoint has to be reset."
+                    f"stream input {upstream.name!r} may: after a full refresh of that input, "
+                    f"the checkpoint of this dataset has to be reset."
                 )
                 warnings.append(str(Problem(text, flow.name, flow.declaration.location)))
     return tuple(warnings)
@@ -64,16 +55,16 @@ def stream_warnings(
 def stream_inputs(graph: Graph, flow: Flow) -> tuple[Identifier, ...]:
     """The tables and sources that a flow reads as streams, through temporary views."""
     flows = [flow, *(graph.flow(view) for view in graph.inlined(flow))]
-    return tuple(dict.fromkeys(one.inputs[name] for one in flows for name in one.streams))
+    return tuple(dict.fromkeys(each.inputs[name] for each in flows for name in each.streams))
 
 
 def appended_inputs(graph: Graph, flow: Flow) -> tuple[Identifier, ...]:
-    """Those of `stream_inputs` whose appended rows it reads, not their change data feed."""
+    """The inputs of `stream_inputs` that it reads as appended rows, not by their change feed."""
     flows = [flow, *(graph.flow(view) for view in graph.inlined(flow))]
     found = [
-        one.inputs[name]
-        for one in flows
-        for name, how in one.streams.items()
+        each.inputs[name]
+        for each in flows
+        for name, how in each.streams.items()
         if not isinstance(how, Changes)
     ]
     return tuple(dict.fromkeys(found))
@@ -83,28 +74,28 @@ def _input_problem(flow: Flow, name: str, stream: Stream | Changes, read: Datase
     kind = flow.declaration.kind
     if kind not in STREAMING_KINDS:
         return (
-            f"input {name!r} is bound to {stream!r}, and a {kind} reads batches; "
+            f"input {name!r} is bound to {stream!r}, but a {kind} reads batches; "
             f"bind dp.Batch({read.name!r}), or make it a streaming_table."
         )
     if read.kind == "temporary_view":
         return (
-            f"input {name!r} is the temporary view {read.name!r}, which is put in as it is "
-            f"written; bind dp.Stream or dp.Changes in that one's inputs, and its name here."
+            f"input {name!r} is the temporary view {read.name!r}, which is inlined as it is "
+            f"written; bind dp.Stream or dp.Changes in the view's inputs, and its name here."
         )
     if read.kind == "view":
         return (
-            f"input {name!r} is the view {read.name!r}, and a view is no stream; read its tables "
-            f"as streams, or bind dp.Batch({read.name!r})."
+            f"input {name!r} is the view {read.name!r}, and a view cannot be streamed; read its "
+            f"tables as streams, or bind dp.Batch({read.name!r})."
         )
     if isinstance(stream, Changes):
         return _feed_problem(name, read)
     if read.kind in ("materialized_view", "upsert") and not stream.skip_change_commits:
         how = "replaced by every refresh" if read.kind == "materialized_view" else "merged"
         return (
-            f"input {name!r} is read as a stream, but {read.name!r} is a {read.kind}, whose rows "
+            f"input {name!r} is read as a stream, but {read.name!r} is a {read.kind}: its rows "
             f"are {how}. Read its changes (dp.Changes({read.name!r}), with its table property "
-            f"{CHANGE_FEED!r} = 'true'), all of it (dp.Batch({read.name!r})), or only what is "
-            f"appended (dp.Stream({read.name!r}, skip_change_commits=True))."
+            f"{CHANGE_FEED!r} = 'true'), all rows (dp.Batch({read.name!r})), or only appended "
+            f"rows (dp.Stream({read.name!r}, skip_change_commits=True))."
         )
     return None
 
@@ -116,6 +107,6 @@ def _feed_problem(name: str, read: Dataset) -> str | None:
     if properties.get(CHANGE_FEED.lower(), "").lower() == "true":
         return None
     return (
-        f"input {name!r} reads the changes of {read.name!r}, which keeps no change feed; "
+        f"input {name!r} reads the changes of {read.name!r}, which has no change data feed; "
         f"give {read.name!r} table_properties={{{CHANGE_FEED!r}: 'true'}}."
     )

@@ -1,4 +1,4 @@
-"""Suggestions for misspelt names."""
+"""Suggest names for a misspelt name."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
     Args:
         name: The unknown name.
-        known: Names that exist.
+        known: Existing names.
 
     Returns:
-        `; did you mean 'x'?`, or a full stop and what exists.
+        `; did you mean 'x'?`, or a full stop and the existing names.
 
     Example:
         >>> suggestion("flihgts", ["flights", "planes"])
@@ -24,6 +24,6 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if close:
         return f"; did you mean {folded[close[0]]!r}?"
     if not names:
-        return "; the pipeline declares nothing that could be read."
+        return "; the pipeline declares no dataset to read."
     listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     return f". It has: {listed}."

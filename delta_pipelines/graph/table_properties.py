@@ -11,23 +11,20 @@ OPTIMIZE = "pipelines.maintenance.optimize"
 PURGE = "pipelines.maintenance.purge"
 VACUUM = "pipelines.maintenance.vacuum"
 KNOWN_PIPELINE_PROPERTIES = (RESET_ALLOWED, OPTIMIZE, PURGE, VACUUM)
-"""Each is 'true' or 'false'; letter case counts neither in its name nor in its value."""
+"""Each is 'true' or 'false'; letter case does not count, neither in the name nor in the value."""
 _BOOLEANS = ("true", "false")
 _BLANKS = " \t\r\n"
 RESERVED_PREFIX = "delta_pipelines."
-"""Properties with which the engine marks the tables it owns."""
+"""Prefix of the properties that the engine sets on its tables."""
 ARGUMENTS = ("comment", "location", "owner", "provider")
-"""Spark keeps these beside a table's properties (Spark: `TableCatalog`, reserved properties)."""
+"""Not table properties in Spark (`TableCatalog`, reserved properties)."""
 
 
 def canonical_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Declared properties with the known `pipelines.*` and Delta's own in their one spelling.
+    """Declared properties with `pipelines.*` and Delta's properties in their canonical spelling.
 
-    A table shows Delta's spelling: another one would be a change with every refresh. A property
-    that stands there in two spellings is left as it is, for `property_problems` to tell.
-
-    Args:
-        properties: As declared.
+    A table shows Delta's spelling: another spelling would be a change with every refresh. A
+    property with two spellings is left as it is, and `property_problems` reports it.
 
     Example:
         >>> canonical_properties({"Pipelines.Reset.Allowed": "FALSE", "Quality": "Gold"})
@@ -49,14 +46,14 @@ def canonical_properties(properties: Mapping[str, str]) -> dict[str, str]:
 def protecting(properties: Mapping[str, str]) -> dict[str, str]:
     """The entries of `pipelines.reset.allowed` that protect a table from a full refresh.
 
-    Every value but `true` protects: a misspelt protection must not cost rows. This is the one
-    place that reads the property.
+    Every value but `true` protects: a misspelt protection must not cost rows. Only this function
+    reads the property.
 
     Args:
         properties: Of a declaration, or of a table, where any writer may have set them.
 
     Returns:
-        Name as it is spelt -> value; empty when a full refresh is allowed.
+        Name as written -> value; empty when a full refresh is allowed.
 
     Example:
         >>> protecting({"Pipelines.Reset.Allowed": "no"})
@@ -88,10 +85,7 @@ def flag(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
 
 
 def property_problems(properties: Mapping[str, str]) -> list[str]:
-    """What is wrong with declared table properties, as sentences.
-
-    Args:
-        properties: As declared.
+    """Check declared table properties; return the problems, as sentences.
 
     Example:
         >>> property_problems({"pipelines.reset.allowd": "false"})
@@ -108,42 +102,39 @@ def property_problems(properties: Mapping[str, str]) -> list[str]:
             hint = suggestion(key, KNOWN_PIPELINE_PROPERTIES)
             problems.append(f"there is no property {key!r}{hint}")
         elif f"pipelines.{lowered}" in KNOWN_PIPELINE_PROPERTIES:
-            problems.append(f"property {key!r} means nothing; write 'pipelines.{lowered}'.")
+            problems.append(f"property {key!r} has no effect; write 'pipelines.{lowered}'.")
         elif lowered.startswith(RESERVED_PREFIX):
             problems.append(
                 f"property {key!r} is reserved: the engine writes `{RESERVED_PREFIX}*`."
             )
         elif lowered in ARGUMENTS:
             problems.append(
-                f"property {key!r} is no property of a table; a comment is set by comment=."
+                f"property {key!r} is not a table property; set the comment by comment=."
                 if lowered == "comment"
-                else f"property {key!r} is no property of a table."
+                else f"property {key!r} is not a table property."
             )
         elif is_known and value.lower() not in _BOOLEANS:
-            problems.append(f"property {key!r} is 'true' or 'false', not {value!r}.")
+            problems.append(f"property {key!r} must be 'true' or 'false', not {value!r}.")
         elif is_credential(key, value):
             problems.append(
-                f"property {key!r} looks like a credential, and a table's properties stand in its "
-                f"log for every reader: give it in the session's settings or in spark_conf."
+                f"property {key!r} looks like a credential, and every reader of a table can see "
+                f"its properties: put it into the session's settings or into spark_conf."
             )
         elif not key or "\n" in key or "\x00" in key + value:
-            problems.append(f"property {key!r} has a name or value that no catalog can keep.")
+            problems.append(f"property {key!r} has a name or value that no catalog can store.")
     return problems
 
 
 def view_property_problems(properties: Mapping[str, str]) -> list[str]:
-    """What is wrong with the properties of a persisted view besides, as sentences.
-
-    Args:
-        properties: As declared.
+    """Check the declared properties of a persisted view for names that only views reserve.
 
     Example:
         >>> view_property_problems({"view.team": "bi"})
-        ["property 'view.team' is Spark's: of a view it keeps its own under `view.*`."]
+        ["property 'view.team' is reserved: Spark stores its own view properties as `view.*`."]
     """
     prefixes = ("view.", "spark.sql.")
     return [
-        f"property {key!r} is Spark's: of a view it keeps its own under `{prefix}*`."
+        f"property {key!r} is reserved: Spark stores its own view properties as `{prefix}*`."
         for key in properties
         for prefix in prefixes
         if key.startswith(prefix)
@@ -151,7 +142,7 @@ def view_property_problems(properties: Mapping[str, str]) -> list[str]:
 
 
 def _spelt_twice(properties: Mapping[str, str]) -> dict[str, list[str]]:
-    """Properties that stand there in several spellings of one name, and these."""
+    """Canonical name -> spellings, for properties that are declared in several spellings."""
     spellings: dict[str, list[str]] = {}
     for key in properties:
         spellings.setdefault(_spelling(key), []).append(key)

@@ -1,4 +1,4 @@
-"""Order and circles of a dependency graph."""
+"""Topological order and cycles of a dependency graph."""
 
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -10,10 +10,7 @@ Edges = Mapping[Identifier, Sequence[Identifier]]
 
 
 def topological_order(edges: Edges) -> list[Identifier]:
-    """Every dataset after what it reads; otherwise in the order given.
-
-    Args:
-        edges: A graph without circles.
+    """Sort the datasets of a graph without cycles: each after its inputs, else in the given order.
 
     Example:
         >>> a, b = Identifier(None, "s", "a"), Identifier(None, "s", "b")
@@ -35,14 +32,11 @@ def topological_order(edges: Edges) -> list[Identifier]:
 
 
 def cycles(edges: Edges) -> list[list[Identifier]]:
-    """Circles that share no dataset; what is in none of them can be ordered.
-
-    Args:
-        edges: Any graph.
+    """Find cycles that share no dataset; without them the rest of the graph can be sorted.
 
     Returns:
-        Each circle as datasets of which every one reads the next, and the last the first; the
-        one that was given first comes first.
+        Each cycle as a list: every dataset reads the next one, and the last reads the first. A
+        cycle starts with its first dataset in the given order.
     """
     rest = {identifier: [i for i in inputs if i in edges] for identifier, inputs in edges.items()}
     given = {identifier: position for position, identifier in enumerate(edges)}
@@ -59,7 +53,7 @@ def cycles(edges: Edges) -> list[list[Identifier]]:
 
 
 def _circle(edges: Edges) -> list[Identifier]:
-    """One circle, empty when there is none."""
+    """One cycle, empty when there is none."""
     try:
         TopologicalSorter(edges).prepare()
     except CycleError as error:

@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline, told without a JVM."""
+"""Find the problems of a pipeline without a JVM."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,14 +13,11 @@ from delta_pipelines.model.identifiers import Identifier, name_problem
 from delta_pipelines.security.redaction import is_credential
 
 KINDS = ("materialized_view", "streaming_table", "append_flow", "upsert")
-"""Kinds whose rows are written, so that they can be counted on the way."""
+"""Kinds that write rows, so that expectations can count them."""
 
 
 def expectation_problems(declaration: Declaration) -> list[str]:
-    """Problems of one declaration's expectations, as sentences.
-
-    Args:
-        declaration: A dataset or an append flow.
+    """Check the expectations of a declaration; return the problems, as sentences.
 
     Example:
         >>> from delta_pipelines.model.declarations import Expectation
@@ -32,10 +29,13 @@ def expectation_problems(declaration: Declaration) -> list[str]:
         return []
     if declaration.kind not in KINDS:
         kind = declaration.kind.replace("_", " ")
-        return [f"a {kind} has no expectations: nothing is written. Put them to what reads it."]
+        return [
+            f"a {kind} cannot have expectations, because it writes no rows. Put them on the "
+            f"dataset that reads it."
+        ]
     names = [expectation.name for expectation in declaration.expectations]
     repeated = sorted({name for name in names if names.count(name) > 1})
-    texts = [f"the expectation {name!r} is there more than once." for name in repeated]
+    texts = [f"the expectation {name!r} is declared more than once." for name in repeated]
     texts += ["an expectation has an empty name."] * any(not name.strip() for name in names)
     for expectation in declaration.expectations:
         problem = row_expression_problem(expectation.condition)
@@ -45,11 +45,7 @@ def expectation_problems(declaration: Declaration) -> list[str]:
 
 
 def shared_problems(flows: Iterable[Flow]) -> list[Problem]:
-    """Expectations that flows of one table name alike and mean differently.
-
-    Args:
-        flows: All flows of a pipeline.
-    """
+    """Find different expectations with one name in the flows of one table."""
     first: dict[tuple[Identifier, str], Expectation] = {}
     problems = []
     for flow in flows:
@@ -57,7 +53,7 @@ def shared_problems(flows: Iterable[Flow]) -> list[Problem]:
             known = first.setdefault((flow.target, expectation.name), expectation)
             if known != expectation:
                 text = (
-                    f"the expectation {expectation.name!r} means something else in another flow of "
+                    f"the expectation {expectation.name!r} differs from the one in another flow of "
                     f"{flow.target}; give it another name."
                 )
                 problems.append(Problem(text, flow.name, flow.declaration.location))
@@ -68,7 +64,7 @@ _IMPOSSIBLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def text_problem(what: str, text: str) -> str | None:
-    """Say that a text holds a NUL or half of a surrogate pair, or None.
+    """Say that a text contains a NUL or half of a surrogate pair, or None.
 
     Args:
         what: What the text is.
@@ -81,17 +77,13 @@ def text_problem(what: str, text: str) -> str | None:
     if not _IMPOSSIBLE.search(text):
         return None
     return (
-        f"{what} {text[:60]!a} holds a character that no catalog or file can keep "
-        f"(NUL, or half of a surrogate pair); take it out."
+        f"{what} {text[:60]!a} contains a character that no catalog or file can store "
+        f"(NUL, or half of a surrogate pair); remove it."
     )
 
 
 def text_problems(declaration: Declaration) -> list[str]:
-    """Every text of a declaration, besides its names, that cannot be kept, as sentences.
-
-    Args:
-        declaration: The dataset.
-    """
+    """Check that every text of a declaration, except its names, can be stored."""
     found = (text_problem(what, text) for what, text in _texts(declaration))
     return [problem for problem in found if problem]
 
@@ -129,17 +121,13 @@ def _texts(declaration: Declaration) -> Iterator[tuple[str, str]]:
 RESERVED_NAMES = {"spark": "a parameter `spark` is the session, so nothing could read it"}
 RESERVED_NAME_PREFIX = "__dp_"
 GLOBAL_TEMP = "global_temp"
-"""The schema that Spark keeps for temporary views of all sessions; nobody can create it."""
+"""The schema that Spark reserves for temporary views of all sessions; it cannot be created."""
 MAX_PARTITION_NAME = 128
-"""Bytes; a folder is named `column=value`, and odd characters in it are escaped."""
+"""Bytes; a folder is named `column=value`, and special characters in it are escaped."""
 
 
 def declaration_problems(declaration: Declaration) -> list[Problem]:
-    """Problems of one declaration by itself.
-
-    Args:
-        declaration: The dataset.
-    """
+    """Check one declaration by itself."""
     texts = [*_name_problems(declaration), *_layout_problems(declaration)]
     texts += property_problems(declaration.table_properties)
     if declaration.kind == "view":
@@ -148,7 +136,10 @@ def declaration_problems(declaration: Declaration) -> list[Problem]:
     texts += text_problems(declaration)
     texts += expectation_problems(declaration)
     if declaration.comment is not None and is_credential("", declaration.comment):
-        texts.append("the comment holds an address with a password, for every reader; take it out.")
+        texts.append(
+            "the comment contains an address with a password, and every reader can see it; "
+            "remove it."
+        )
     if declaration.upsert is not None:
         texts += _key_problems(declaration.upsert.keys)
         texts += _expression_problems(declaration.upsert)
@@ -156,18 +147,18 @@ def declaration_problems(declaration: Declaration) -> list[Problem]:
 
 
 def graph_problems(datasets: Mapping[Identifier, Dataset], edges: Edges) -> list[Problem]:
-    """Problems between datasets whose names are resolved.
+    """Check the relations of resolved datasets.
 
     Args:
-        datasets: Every dataset.
-        edges: Dataset -> what it reads.
+        datasets: All datasets.
+        edges: Dataset -> its inputs.
     """
     problems = []
     for identifier, inputs in edges.items():
         reader = datasets[identifier]
         own = reader.kind not in ("source", "temporary_view")
         if own and identifier.in_session_catalog and identifier.schema == GLOBAL_TEMP:
-            text = f"the schema {GLOBAL_TEMP} is Spark's own, for temporary views; use another one."
+            text = f"Spark reserves the schema {GLOBAL_TEMP} for temporary views; use another one."
             problems.append(Problem(text, reader.name, reader.declaration.location))
         if reader.kind != "view":
             continue
@@ -175,25 +166,25 @@ def graph_problems(datasets: Mapping[Identifier, Dataset], edges: Edges) -> list
             if datasets[upstream].kind == "temporary_view":
                 text = (
                     f"a persisted view cannot read the temporary view "
-                    f"{datasets[upstream].name!r}, which no other session knows; "
-                    f"make that one a view() or a materialized_view()."
+                    f"{datasets[upstream].name!r}, which other sessions do not know; "
+                    f"make the temporary view a view() or a materialized_view()."
                 )
                 problems.append(Problem(text, reader.name, reader.declaration.location))
     return problems
 
 
 def graph_warnings(datasets: Mapping[Identifier, Dataset], edges: Edges) -> tuple[str, ...]:
-    """What is allowed but probably not meant, as sentences.
+    """Warn about what is allowed but probably not intended.
 
     Args:
-        datasets: Every dataset.
-        edges: Dataset -> what it reads.
+        datasets: All datasets.
+        edges: Dataset -> its inputs.
     """
     read = {upstream for inputs in edges.values() for upstream in inputs}
     return tuple(
         str(
             Problem(
-                "no dataset reads this temporary view, so it does nothing.",
+                "no dataset reads this temporary view, so it has no effect.",
                 dataset.name,
                 dataset.declaration.location,
             )
@@ -205,7 +196,7 @@ def graph_warnings(datasets: Mapping[Identifier, Dataset], edges: Edges) -> tupl
 
 def _name_problems(declaration: Declaration) -> list[str]:
     if declaration.name == "<lambda>":
-        return ["a lambda has no name of its own; give the dataset one: name=."]
+        return ["a lambda has no name; give the dataset a name: name=."]
     texts = []
     for name in (declaration.name, declaration.schema):
         text = name_problem(name) if name is not None else None
@@ -217,14 +208,14 @@ def _name_problems(declaration: Declaration) -> list[str]:
     if last in RESERVED_NAMES:
         texts.append(f"the name {last!r} is reserved: {RESERVED_NAMES[last]}.")
     if last.startswith(RESERVED_NAME_PREFIX):
-        texts.append(f"names that begin with {RESERVED_NAME_PREFIX!r} are the engine's own.")
+        texts.append(f"names that begin with {RESERVED_NAME_PREFIX!r} are reserved for the engine.")
     return texts
 
 
 def _layout_problems(declaration: Declaration) -> list[str]:
     texts = []
     if declaration.partition_cols and declaration.cluster_by:
-        texts.append("a table is laid out by partition_cols or by cluster_by, not by both.")
+        texts.append("a table cannot have both partition_cols and cluster_by; remove one.")
     for what, columns in (
         ("partition_cols", declaration.partition_cols),
         ("cluster_by", declaration.cluster_by),
@@ -232,7 +223,7 @@ def _layout_problems(declaration: Declaration) -> list[str]:
         texts += _repeated(what, columns)
     texts += [
         f"partition column {column[:20]!r}... is too long: its name is part of a folder's name, "
-        f"which file systems limit to 255 bytes; {MAX_PARTITION_NAME} is the most."
+        f"which file systems limit to 255 bytes; use at most {MAX_PARTITION_NAME} bytes."
         for column in declaration.partition_cols
         if len(column.encode(errors="replace")) > MAX_PARTITION_NAME
     ]
@@ -244,7 +235,7 @@ def _append_only_problems(declaration: Declaration) -> list[str]:
     if wanted.lower() != "true" or declaration.kind not in ("materialized_view", "upsert"):
         return []
     kind = declaration.kind.replace("_", " ")
-    return [f"delta.appendOnly is 'true', and every refresh of a {kind} replaces rows."]
+    return [f"delta.appendOnly is 'true', but every refresh of a {kind} replaces rows; remove it."]
 
 
 def _key_problems(keys: tuple[str, ...]) -> list[str]:

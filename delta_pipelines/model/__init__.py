@@ -1,1 +1,1 @@
-"""Frozen values that all packages share, and pure rules on them; no session, no I/O."""
+"""Immutable values that all packages share, and pure rules on them; no session, no I/O."""

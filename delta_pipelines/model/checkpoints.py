@@ -1,12 +1,12 @@
-"""The checkpoints of a table's streams, remembered in the table itself.
+"""The checkpoints of a table's streams, recorded in the table's properties.
 
-A flow's checkpoint has an id of its own, and the table's properties say which one counts. A full
-refresh gives every flow a new one in the commit that wipes the rows; so whatever crashes, the table
-has either the old rows and their checkpoints, or no rows and fresh ones. Beside the id stands what
-the checkpoint's streams read, so that a source that was wiped or made anew is noticed, and
-which columns the flow gave, so that one which it gives no more is.
+A flow's checkpoint has its own id, and the table's properties name the valid id. A full refresh
+gives every flow a new checkpoint in the commit that wipes the rows. So after any crash the table
+has either the old rows and their checkpoints, or no rows and new checkpoints. The properties also
+record the sources of the checkpoint, to notice a source that was wiped or dropped and created
+again, and the columns of the flow, to notice a column that it no longer has.
 
-Nothing is read or written here; but an id is a random one, and an epoch is the time.
+Nothing is read or written here; but ids are random, and an epoch is the current time.
 """
 
 import hashlib
@@ -41,18 +41,18 @@ REPLACED_KEY = "delta_pipelines.replaced_checkpoints"
 EPOCH_KEY = "delta_pipelines.epoch"
 _FOLDER = "folder:"
 MAX_REPLACED = 100
-"""How many former checkpoints a table names at most, the newest ones."""
+"""The most replaced checkpoints that a table records; the newest ones."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class StreamSource:
-    """What a checkpoint's offsets belong to.
+    """The table or folder that a checkpoint's offsets belong to.
 
     Args:
-        table_id: Delta's id of the table that is read; of a folder of files a hash of its place.
-        epoch: Grows with every full refresh of that table; of a folder the number of its stream.
+        table_id: Delta's id of the source table; for a folder of files a hash of its path.
+        epoch: Grows with every full refresh of that table; for a folder the number of its stream.
     """
 
     table_id: str
@@ -69,10 +69,7 @@ class StreamSource:
 
     @classmethod
     def parse(cls, value: object) -> "StreamSource":
-        """Read what a table's property says of one source.
-
-        Args:
-            value: From JSON.
+        """Read one source from the JSON of a table's property.
 
         Raises:
             MalformedValueError: It is not what this package writes.
@@ -85,11 +82,11 @@ class StreamSource:
 
     @classmethod
     def of_folder(cls, path: str, number: int) -> "StreamSource":
-        """A folder of files; a hash, since its name may hold a credential.
+        """A folder of files; its path is hashed, because it may contain a credential.
 
         Args:
-            path: Where it is.
-            number: That of the stream: Spark looks for the files that it has read by it.
+            path: The folder.
+            number: The stream's number, by which Spark finds the files that it has read.
         """
         return cls(f"{_FOLDER}{hashlib.sha256(path.encode()).hexdigest()[:32]}", number)
 
@@ -104,11 +101,11 @@ class Checkpoint:
     """One flow's checkpoint.
 
     Args:
-        id: Part of its path, and of the application id that makes its batches exactly once.
-        sources: Qualified name -> what it was when the checkpoint began.
-        run: Id of the run that began it; a retry of that run does not begin again.
-        columns: Columns that the flow gave last, from `flow_columns.given_columns`; None when that
-            was not recorded.
+        id: Part of its path, and of the application id by which each batch is written only once.
+        sources: Qualified name -> the source when the checkpoint was created.
+        run: Id of the run that created it; a retry of that run does not create another one.
+        columns: Last columns of the flow, from `flow_definition.given_columns`; None when they
+            were not recorded.
     """
 
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -118,10 +115,7 @@ class Checkpoint:
 
     @classmethod
     def parse(cls, value: object) -> "Checkpoint":
-        """Read what a table's property says of one flow.
-
-        Args:
-            value: From JSON.
+        """Read one checkpoint from the JSON of a table's property.
 
         Raises:
             MalformedValueError: It is not what this package writes.
@@ -138,21 +132,21 @@ class Checkpoint:
         return cls(**given)
 
     def path(self, storage: str, table: Identifier, flow: str) -> str:
-        """Where Spark keeps it, under a storage root."""
+        """Its path for Spark, under a storage root."""
         return f"{checkpoints_folder(storage, table, flow)}/{self.id}"
 
     def application(self, table_id: str, flow: str) -> str:
-        """The application id of its batches; never that of another checkpoint or table."""
+        """The application id of its batches; unique to the checkpoint and the table."""
         return f"delta_pipelines/{table_id}/{flow.lower()}/{self.id}"
 
     def outdated(self, now: Mapping[str, StreamSource | None]) -> list[str]:
-        """Say which tables are no longer what the offsets belong to.
+        """List the source tables that the offsets no longer belong to.
 
-        A table of another name is still the same when it has the same id.
+        A renamed table with the same id is the same table.
 
         Args:
-            now: Qualified names of all that the flow's streams read -> what they are now, None for
-                a table that is not there yet.
+            now: Qualified name -> source, for all tables that the flow's streams read; None for a
+                table that does not exist yet.
         """
         tables = {name: was for name, was in self.sources.items() if not was.is_folder}
         ids = {source.table_id for source in now.values() if source is not None}
@@ -171,18 +165,19 @@ class Checkpoint:
             source = now.get(name) or by_id.get(was.table_id)
             if source is None or source == was:
                 continue
-            how = "dropped and made anew" if source.table_id != was.table_id else "refreshed fully"
+            recreated = source.table_id != was.table_id
+            how = "dropped and created again" if recreated else "refreshed fully"
             changes.append(f"its stream input {name} was {how}")
         return changes
 
     def moved(self, now: Mapping[str, StreamSource]) -> dict[str, int]:
-        """Say which folders of files were replaced; Spark takes all files of another one for new.
+        """List the replaced folders of files; Spark reads all files of another folder as new.
 
         Args:
-            now: Folders as they may be shown -> what they are, of all that the flow's streams read.
+            now: Redacted name -> source, for all folders that the flow's streams read.
 
         Returns:
-            What was replaced by what -> the number of the stream.
+            Description of the replacement -> the number of the stream.
         """
         had = {was.epoch: (name, was) for name, was in self.sources.items() if was.is_folder}
         moves = {}
@@ -190,12 +185,12 @@ class Checkpoint:
             before, was = had.get(folder.epoch, (name, folder))
             if was != folder:
                 what = f"the folder {before} that its stream reads was replaced by {name}"
-                moves[f"{what} (to Spark all files there are new)"] = folder.epoch
+                moves[f"{what} (Spark would read all files there as new)"] = folder.epoch
         return moves
 
 
 def checkpoints_root(storage: str) -> str:
-    """The folder of all checkpoints under a storage root; nothing else is ever deleted."""
+    """The folder of all checkpoints under a storage root; nothing outside of it is ever deleted."""
     return f"{storage.rstrip('/')}/_checkpoints"
 
 
@@ -205,13 +200,13 @@ def checkpoints_folder(storage: str, table: Identifier, flow: str) -> str:
 
 
 def checkpoints_of(properties: Mapping[str, str]) -> dict[str, Checkpoint]:
-    """The checkpoints that a table's properties name, by the flow's name in lower case.
+    """The checkpoints in a table's properties, by the flow's name in lower case.
 
     Args:
-        properties: Of the table; anyone who may alter it may have written them.
+        properties: The table's; everyone with write access may have changed them.
 
     Raises:
-        DatasetError: The property is not one that this package writes.
+        DatasetError: The property is malformed.
 
     Example:
         >>> text = '{"flights": {"id": "0123456789abcdef0123456789abcdef", "sources": {}}}'
@@ -232,19 +227,19 @@ def checkpoints_of(properties: Mapping[str, str]) -> dict[str, Checkpoint]:
 
 
 def checkpoints_property(checkpoints: Mapping[str, Checkpoint]) -> dict[str, str]:
-    """The property that names checkpoints."""
+    """The table property with these checkpoints."""
     entries = {flow: asdict(checkpoint) for flow, checkpoint in checkpoints.items()}
     return {CHECKPOINTS_KEY: json.dumps(entries, sort_keys=True)}
 
 
 def replaced_checkpoints(properties: Mapping[str, str]) -> dict[str, int]:
-    """Checkpoints that counted once: `flow/id` -> when they were replaced, in ms since 1970.
+    """Replaced checkpoints: `flow/id` -> time of the replacement, in ms since 1970.
 
-    They are only a hint of what can be deleted. Entries that this package does not write are left
-    out with a warning, and so is a checkpoint that still counts.
+    They are only a hint of what can be deleted. Malformed entries are left out with a warning, and
+    so is a checkpoint that is still valid.
 
     Args:
-        properties: Of the table; anyone who may alter it may have written them.
+        properties: The table's; everyone with write access may have changed them.
     """
     try:
         listed = stored_object(stored_json(properties.get(REPLACED_KEY, "{}")))
@@ -257,7 +252,7 @@ def replaced_checkpoints(properties: Mapping[str, str]) -> dict[str, int]:
         try:
             entry = f"{stored_flow(flow)}/{stored_id(checkpoint)}"
             if entry in counting:
-                raise MalformedValueError(f"{shown(name)} is the checkpoint that counts")
+                raise MalformedValueError(f"{shown(name)} is the valid checkpoint")
             found[entry] = stored_number(when)
         except MalformedValueError as error:
             log.warning("An entry of table property %r is ignored: %s.", REPLACED_KEY, error)
@@ -265,11 +260,11 @@ def replaced_checkpoints(properties: Mapping[str, str]) -> dict[str, int]:
 
 
 def _named(properties: Mapping[str, str]) -> frozenset[str]:
-    """`flow/id` of the checkpoints that count; none when that property is malformed."""
+    """`flow/id` of the valid checkpoints; empty when that property is malformed."""
     try:
         checkpoints = checkpoints_of(properties)
     except DatasetError as error:
-        log.warning("No old checkpoint is noted: %s", error.message)
+        log.warning("Old checkpoints are not recorded for deletion: %s", error.message)
         return frozenset()
     return frozenset(f"{flow}/{checkpoint.id}" for flow, checkpoint in checkpoints.items())
 
@@ -277,11 +272,11 @@ def _named(properties: Mapping[str, str]) -> frozenset[str]:
 def replaced_property(
     base: TableState | None, following: Mapping[str, Checkpoint], now_ms: int
 ) -> dict[str, str]:
-    """The property that names a table's own former checkpoints; they can be deleted some day.
+    """The property with a table's replaced checkpoints, which can be deleted later.
 
     Args:
-        base: The table before; those of a copied table belong to its origin.
-        following: The checkpoints that count from now on.
+        base: The table before; the checkpoints of a copied table belong to its origin.
+        following: The checkpoints that are valid from now on.
         now_ms: Milliseconds since 1970.
     """
     if base is None or base.is_copy:
@@ -296,21 +291,21 @@ def replaced_property(
 
 
 def epoch_of(properties: Mapping[str, str], table: Identifier | None = None) -> int:
-    """A number that every full refresh of a table that keeps its rows makes greater.
+    """A number that grows with every full refresh of a table that keeps its rows.
 
     Args:
-        properties: Of the table; anyone who may alter it may have written them.
+        properties: The table's; everyone with write access may have changed them.
         table: For the message, when the table is not the dataset that is refreshed.
 
     Raises:
-        DatasetError: The property is not one that this package writes.
+        DatasetError: The property is malformed.
     """
     try:
         return stored_number(stored_json(properties.get(EPOCH_KEY, "0")))
     except MalformedValueError as error:
         where = f" of table {table}" if table is not None else ""
         raise DatasetError(
-            f"property {EPOCH_KEY!r}{where} is malformed, so nothing says whether its rows were "
+            f"property {EPOCH_KEY!r}{where} is malformed, so it is unknown whether its rows were "
             f"refreshed fully since they were read: {error}. Nothing was read or written. Ways "
             f"out: set the property to what it was, or refresh that table fully."
         ) from error
@@ -319,8 +314,8 @@ def epoch_of(properties: Mapping[str, str], table: Identifier | None = None) -> 
 def next_epoch(properties: Mapping[str, str]) -> dict[str, str]:
     """The property after one more full refresh.
 
-    It is the time, so that a table that was restored to an older version does not get an epoch
-    again that it has had.
+    The value is the current time, so a table that was restored to an older version does not get an
+    earlier epoch again.
     """
     try:
         before = epoch_of(properties)
@@ -339,14 +334,15 @@ def next_checkpoints(
 ) -> dict[str, Checkpoint]:
     """The checkpoints of a table's next refresh.
 
-    Those of flows that are no longer declared stay: a flow that comes back goes on where it was.
+    Checkpoints of flows that are no longer declared stay: when such a flow is declared again, it
+    continues where it was.
 
     Args:
-        current: What the table has.
-        sources: Flow -> what its streams read now.
-        restarted: Flows that begin from the beginning.
-        run: Id of the run in which that happens.
-        columns: Flow -> the columns that it gives now; one that is not named keeps its own.
+        current: The table's checkpoints.
+        sources: Flow -> the sources of its streams now.
+        restarted: Flows that read from the beginning.
+        run: Id of this run.
+        columns: Flow -> its columns now; a flow that is not named keeps its recorded columns.
     """
     following = dict(current)
     for flow, reads in sources.items():
@@ -363,7 +359,7 @@ def next_checkpoints(
 def _followed(
     had: Mapping[str, StreamSource], reads: Mapping[str, StreamSource]
 ) -> Mapping[str, StreamSource]:
-    """What a flow that goes on reads: of tables also what it once did, of folders those of now."""
+    """Sources of a flow that goes on: tables also from earlier runs, folders only of this run."""
     folders = {name: source for name, source in reads.items() if source.is_folder}
     tables = {name: source for name, source in had.items() if not source.is_folder}
     return {**reads, **tables, **folders} if folders else {**reads, **had}
@@ -372,12 +368,7 @@ def _followed(
 def with_columns(
     checkpoints: Mapping[str, Checkpoint], columns: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Checkpoint]:
-    """The checkpoints, with what their flows give now.
-
-    Args:
-        checkpoints: By flow.
-        columns: Flow -> columns; one that is not named keeps its own.
-    """
+    """The checkpoints with the columns of their flows now; other flows keep their columns."""
     return {
         flow: replace(checkpoint, columns=columns.get(flow, checkpoint.columns))
         for flow, checkpoint in checkpoints.items()

@@ -1,6 +1,6 @@
-"""Rules about column types: which type holds which, what a query's columns are in a table. Pure.
+"""Rules for column types: which type can hold which, and a query's columns in a table. Pure.
 
-One place for them, because the plan decides with them and the writer checks with them.
+Both the plan and the writer use them.
 """
 
 from pyspark.sql.types import (
@@ -24,8 +24,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
-"""Key of the metadata in which Spark keeps a column's declared type, with CHAR and VARCHAR in it;
-in its schema these are strings."""
+"""Metadata key of a column's declared type with CHAR and VARCHAR, which are strings in Spark's
+schema."""
 
 _INTEGER_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
 """Decimal digits that hold every value of an integral type (Spark: `DecimalType.forType`)."""
@@ -33,13 +33,13 @@ _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 
 
 def can_widen(narrow: DataType, wide: DataType) -> bool:
-    """True when every value of one type is kept by the other, by any session's settings.
+    """True when the wide type keeps every value of the narrow type, under any session's settings.
 
-    A date is no timestamp: which instant it would be depends on the session's time zone.
+    A date does not become a timestamp, because its instant depends on the session's time zone.
 
     Args:
-        narrow: The type that a column has.
-        wide: The type that it would get; not a struct, an array or a map.
+        narrow: The present type of a column.
+        wide: The new type; not a struct, an array or a map.
 
     Source of the pairs: Delta protocol, table feature `typeWidening`.
 
@@ -66,7 +66,7 @@ def nullable(schema: StructType, *, only_comments: bool = False) -> StructType:
 
     Args:
         schema: Any columns.
-        only_comments: Drop all other metadata of the columns.
+        only_comments: Drop the columns' metadata except comments.
 
     Example:
         >>> nullable(StructType().add("id", LongType(), nullable=False))["id"].nullable
@@ -76,11 +76,7 @@ def nullable(schema: StructType, *, only_comments: bool = False) -> StructType:
 
 
 def holds(data_type: DataType, kinds: tuple[type[DataType], ...]) -> bool:
-    """True when a type is one of some kinds, or has one inside, at any depth.
-
-    Args:
-        data_type: Any type.
-        kinds: Classes of types.
+    """True when a type is one of the given classes, or contains one at any depth.
 
     Example:
         >>> holds(ArrayType(MapType(LongType(), LongType())), (MapType,))
@@ -98,13 +94,13 @@ def holds(data_type: DataType, kinds: tuple[type[DataType], ...]) -> bool:
 
 
 def type_with_chars(column: StructField) -> DataType | None:
-    """A column's type with its CHARs, also inside structs and arrays, which Spark calls strings.
+    """A column's type with CHAR where it was declared, also nested; Spark shows these as strings.
 
     Args:
         column: A top-level column of a table, with its metadata.
 
     Returns:
-        The type; None when what Spark keeps of its declaration cannot be read.
+        The type; None when the declared type in the metadata cannot be parsed.
 
     Example:
         >>> text = {DECLARED_TYPE: "struct<a:char(5),b:string>"}
@@ -128,10 +124,10 @@ def comment_of(field: StructField) -> str | None:
 
 
 def twins(schema: StructType) -> list[str]:
-    """Columns whose name stands in the same struct already, but for its letter case.
+    """Columns with a name that an earlier column of the same struct has, except for letter case.
 
     Returns:
-        Dotted paths, nested ones after those of their struct.
+        Dotted paths, nested columns after the columns of their struct.
 
     Example:
         >>> twins(StructType().add("a", LongType()).add("A", LongType()))

@@ -1,4 +1,4 @@
-"""What a user declared: frozen values, nothing resolved, nothing run."""
+"""A user's declarations as immutable values, before they are resolved."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ Kind = Literal[
     "source",
 ]
 SchemaDrift = Literal["evolve", "add_columns", "fail"]
-"""Which changes of its columns a table takes from its query (`planning/schema/schema_drift.py`)."""
+"""Which changes of its columns a table accepts (`planning/schema/schema_drift.py`)."""
 ExpectationAction = Literal["warn", "drop", "fail"]
-"""What happens with rows that break an expectation: counted, left out, or nothing is written."""
+"""What happens with rows that break an expectation: count, leave out, or fail the refresh."""
 
 QueryFunction = Callable[..., Any]
 """A user's function: input DataFrames by parameter name, and `spark`; returns a DataFrame."""
@@ -73,7 +73,7 @@ class Changes:
     """A streaming input: the dataset's row changes, from Delta's change data feed.
 
     The rows have the columns `_change_type`, `_commit_version` and `_commit_timestamp` besides the
-    dataset's own; the first batch has the rows of that day as inserts. The dataset needs the table
+    dataset's own; the first batch has all existing rows as inserts. The dataset needs the table
     property `delta.enableChangeDataFeed` = `true`.
 
     Args:
@@ -106,13 +106,12 @@ class Query:
 
 @dataclass(frozen=True)
 class UpsertKeys:
-    """How rows of an upsert find and change their target rows.
+    """How rows of an upsert match and change the target's rows.
 
     Args:
         keys: Columns that identify a row.
-        sequence_by: SQL expression; of several rows of a key the one with the greatest value
-            counts.
-        deletes_when: SQL condition on the query's rows; where it holds, the key's row is deleted
+        sequence_by: SQL expression; among rows with one key, the row with the greatest value wins.
+        deletes_when: SQL condition on the query's rows; where it is true, the key's row is deleted
             if its sequence is less.
     """
 
@@ -123,12 +122,11 @@ class UpsertKeys:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What rows of a query are to be like.
+    """A condition that rows of a query should meet.
 
     Args:
         name: For people; unique within the dataset.
-        condition: SQL over the query's columns; a row keeps to it where it is true, not where it
-            is false or NULL.
+        condition: SQL over the query's columns; a row breaks it when it is false or NULL.
         action: What happens with rows that break it.
     """
 
@@ -143,12 +141,12 @@ class Declaration:
 
     Args:
         name: As declared: `t`, `schema.t` or `catalog.schema.t`.
-        kind: What it is.
+        kind: Kind of dataset.
         query: How its rows are computed; None for a source.
-        schema: Schema to put it into; None for the pipeline's default or the one in `name`.
+        schema: Its schema; None for the pipeline's default or the schema in `name`.
         comment: Table or view comment.
         inputs: Bindings that differ from the default: parameter or SQL name -> dataset.
-        inputs_given: True when the declaration has `inputs=`, be it empty.
+        inputs_given: True when the declaration has `inputs=`, even if it is empty.
         partition_cols: Partition columns, in order.
         cluster_by: Liquid-clustering columns, in order.
         table_properties: Properties to set on the table or view.
@@ -158,8 +156,8 @@ class Declaration:
         group: Asset group; None for the schema's name.
         upsert: Keys of an upsert, else None.
         target: Streaming table that an append flow fills, else None.
-        schema_drift: Which changes of its columns a table takes.
-        expectations: What its query's rows are to be like, in the order of the text.
+        schema_drift: Which changes of its columns a table accepts.
+        expectations: Conditions for its query's rows, in the order of the source text.
         deterministic: True when Python that runs on its rows gives equal results for equal rows.
         location: Where it was declared.
     """

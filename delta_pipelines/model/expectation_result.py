@@ -1,4 +1,4 @@
-"""What became of expectations: how many rows broke each of them."""
+"""Results of expectations: how many rows broke each of them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +17,8 @@ class ExpectationResult:
         name: As declared.
         condition: As declared.
         action: What happened with rows that broke it.
-        rows: Rows that it applies to: all of the query, without deletions of an upsert.
-        broken: Those for which the condition was false or NULL.
+        rows: Rows that it applies to: all rows of the query, without deletions of an upsert.
+        broken: Rows for which the condition was false or NULL.
 
     Example:
         >>> print(ExpectationResult("has a code", "icao IS NOT NULL", "drop", rows=9, broken=2))
@@ -33,7 +33,7 @@ class ExpectationResult:
 
     @property
     def passed(self) -> bool:
-        """True when every row kept to it."""
+        """True when no row broke it."""
         return self.broken == 0
 
     def __str__(self) -> str:
@@ -44,12 +44,7 @@ class ExpectationResult:
 def added(
     results: Sequence[ExpectationResult], more: Iterable[ExpectationResult]
 ) -> tuple[ExpectationResult, ...]:
-    """The counts of several batches together; the same name means the same expectation.
-
-    Args:
-        results: So far.
-        more: Those of one more batch.
-    """
+    """Add the counts of one more batch; the same name means the same expectation."""
     by_name = {result.name: result for result in results}
     for result in more:
         had = by_name.get(result.name)
@@ -61,7 +56,7 @@ def added(
 
 
 def commit_counts(results: Iterable[ExpectationResult]) -> dict[str, object]:
-    """What a commit's user metadata says of them; nothing when there are none."""
+    """The entry of a commit's user metadata with these counts; empty without expectations."""
     counts = {r.name: {"rows": r.rows, "broken": r.broken} for r in results}
     return {"expectations": counts} if counts else {}
 
@@ -76,8 +71,8 @@ class ExpectationError(DatasetError):
 
     Example:
         >>> from delta_pipelines import ExpectationResult
-        >>> told = ExpectationResult("has a code", "icao IS NOT NULL", "fail", rows=9, broken=2)
-        >>> error = ExpectationError("rows break it.", dataset="airports", results=(told,))
+        >>> result = ExpectationResult("has a code", "icao IS NOT NULL", "fail", rows=9, broken=2)
+        >>> error = ExpectationError("rows break it.", dataset="airports", results=(result,))
         >>> [result.name for result in error.results if not result.passed]
         ['has a code']
     """

@@ -1,7 +1,7 @@
 """Names of tables and views: `t`, `schema.t` or `catalog.schema.t`.
 
-The session catalog accepts letters, digits and `_` and folds case (Spark: `SessionCatalog`), so a
-name is checked and folded here, before any SQL sees it.
+The session catalog accepts letters, digits and `_` and folds case (Spark: `SessionCatalog`), so
+names are checked and folded here, before they are used in SQL.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 _PART = re.compile(r"[A-Za-z0-9_]+")
 SESSION_CATALOG = "spark_catalog"
-"""Spark's name of the session's own catalog, which unqualified names are in."""
+"""Spark's name of the session's own catalog, the catalog of unqualified names."""
 MAX_PART_LENGTH = 128
 """Hive's metastore keeps table and schema names in VARCHAR(128)."""
 
@@ -37,17 +37,17 @@ class Identifier:
 
     @property
     def in_session_catalog(self) -> bool:
-        """True when the catalog is the session's own: by its name, or because none is named."""
+        """True when the catalog is the session's own: named, or not given."""
         return self.catalog in (None, SESSION_CATALOG)
 
     @property
     def plain(self) -> "Identifier":
-        """The same table, the session's own catalog unnamed: equal for equal tables."""
+        """The identifier without the session catalog's name: equal for equal tables."""
         return Identifier(None, self.schema, self.name) if self.in_session_catalog else self
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The names by which it is found: with the session's own catalog and without."""
+        """The names by which it is found: with and without the session catalog's name."""
         if not self.in_session_catalog:
             return (str(self),)
         return (str(self.plain), f"{SESSION_CATALOG}.{self.plain}")
@@ -75,7 +75,7 @@ def quoted(*parts: str) -> str:
 
 
 def folded(identifier: Identifier) -> str:
-    """The one text by which a table is found, however its name is written.
+    """The lookup key of a table, the same for every spelling of its name.
 
     Example:
         >>> folded(Identifier("spark_catalog", "Aviation", "Flights"))
@@ -92,7 +92,7 @@ _COLUMN = re.compile(
 
 
 def has_columns(schema: str) -> bool:
-    """True when a schema's name begins with a column and its type, as Spark writes columns.
+    """True when a text begins with a column and its type, so it is not the name of a schema.
 
     Example:
         >>> has_columns("id INT, name STRING"), has_columns("aviation")
@@ -102,11 +102,7 @@ def has_columns(schema: str) -> bool:
 
 
 def name_problem(name: str) -> str | None:
-    """Say what is wrong with a declared name, or None.
-
-    Args:
-        name: `t`, `schema.t` or `catalog.schema.t`.
-    """
+    """Say what is wrong with a declared name, or None."""
     parts = name.split(".")
     if len(parts) > 3:
         return f"{name!r} has {len(parts)} parts; a name is t, schema.t or catalog.schema.t."

@@ -24,7 +24,7 @@ class TableMaintenance:
         size_bytes: Their size before and after, in bytes.
         rewritten_files: Data files that OPTIMIZE and REORG replaced.
         deleted_files: Files, and emptied folders, that VACUUM deleted.
-        note: What was left out, and what to do; None when nothing was.
+        note: What was skipped, and what to do; None when nothing was skipped.
         error: Why it failed.
         seconds: Wall seconds.
     """
@@ -43,7 +43,7 @@ class TableMaintenance:
 
     @property
     def transient(self) -> bool:
-        """True when it failed in a way that running it again can help."""
+        """True when it failed and running it again can help."""
         return is_transient(self.error)
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class MaintenanceResult:
     """What maintenance did to a pipeline's tables.
 
     Args:
-        run_id: Stands in the user metadata of every commit that it made.
+        run_id: Recorded in the user metadata of every commit of the run.
         tables: By declared name.
 
     Example:

@@ -24,10 +24,10 @@ Source of the rule: Delta 4.4.0, `DeltaOperationMetrics.MERGE`.
 
 
 def merge_metrics(*known: Mapping[str, int]) -> dict[str, int]:
-    """All of Delta's metrics of a MERGE, 0 where nothing is known to have happened.
+    """All of Delta's metrics of a MERGE, 0 for unknown metrics.
 
     Args:
-        known: Metrics by Delta's names; later ones win.
+        known: Metrics by Delta's names; later mappings win.
 
     Example:
         >>> metrics = merge_metrics({"numSourceRows": 3})
@@ -66,16 +66,16 @@ class MergeResult:
     Args:
         version: Delta version that the merge committed; None when there was nothing to do and
             no commit was made.
-        metrics: Counts and durations by Delta's own names: always all that a MERGE has in the
+        metrics: Counts and durations by Delta's own names: all metrics of a MERGE in the
             history's `operationMetrics` (`numSourceRows`, `numTargetRowsInserted`,
             `executionTimeMs` in milliseconds, ...), 0 where nothing happened; and
             `numTargetFilesBeforeSkipping` and `...AfterSkipping`, which the history does not keep.
             When Delta's own MERGE runs with `skip_unchanged`, `numSourceRows` counts only the rows
             that change something, and the last two are left out.
         executor: `classic` or `insert_only`, or `native` for Delta's own MERGE.
-        executor_reason: Why this executor ran, and what became of `skip_unchanged`.
-        materialize_source_reason: Why Delta would or would not fix the source's rows before
-            reading them twice, in Delta's own words; the own executors always fix them.
+        executor_reason: Why this executor ran, and whether `skip_unchanged` was applied.
+        materialize_source_reason: Why Delta would or would not materialise the source's rows
+            before reading them twice, in Delta's own words; our executors always materialise them.
         attempts: How often the merge ran, 1 without a conflict.
 
     Example:

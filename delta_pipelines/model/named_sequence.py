@@ -26,9 +26,9 @@ T = TypeVar("T", bound=Named)
 class NamedSequence(Generic[T]):
     """Datasets in order; `x[0]`, `x["flights"]` and `x["aviation.flights"]` all work.
 
-    Letter case does not count, as in the catalog. Iteration gives the items; `in` takes an item,
+    Letter case does not count, as in the catalog. Iteration yields the items; `in` accepts an item,
     a declared or a qualified name, or an `Identifier`. `keys()`, `values()`, `items()` and `get()`
-    are those of a mapping by declared name.
+    work as in a mapping by declared name.
     """
 
     def __init__(self, items: Iterable[T]) -> None:

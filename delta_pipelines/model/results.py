@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Status = Literal["completed", "unchanged", "skipped", "failed"]
 Action = Literal["create", "refresh", "full_refresh", "none"]
-"""What a run does to a dataset; `none` is what becomes of one that is skipped or left as it is."""
+"""What a run does to a dataset; `none` for a dataset that is skipped or unchanged."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TableFacts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was done, before time and attempts are known.
+    """What a run did to a dataset, before time and attempts are known.
 
     Args:
         status: `completed` or `unchanged`.
@@ -113,9 +113,9 @@ class DatasetResult:
         notes: Advice and warnings.
         reset_blocked: True when `pipelines.reset.allowed` turned a full refresh into a refresh.
         attempts: How often it was tried; more than 1 after a conflict or another transient error.
-        merge: What an upsert's merge did, its executor among it; None when nothing was merged.
+        merge: Result of an upsert's merge, with its executor; None when nothing was merged.
         expectations: How many rows broke each expectation, in the order of the declaration; empty
-            when none is declared or no row was looked at.
+            when none is declared or no row was checked.
 
     Example:
         >>> orders = sales.run(spark).results["orders"]
@@ -150,7 +150,7 @@ class DatasetResult:
 
     @property
     def failure(self) -> str:
-        """What its error says, without the dataset's own name; empty when there is none."""
+        """Its error message without the dataset's own name; empty without an error."""
         return detail(self.error, (self.name, *self.identifier.spellings))
 
 
@@ -159,13 +159,13 @@ class RunResult:
     """What a run did.
 
     Args:
-        run_id: Identifies the run; stands in the user metadata of every commit it made.
+        run_id: Identifies the run; recorded in the user metadata of every commit of the run.
         success: True when no dataset failed or was skipped.
         results: By declared name; the qualified name finds a dataset too.
 
     Example:
         >>> result = sales.run(spark, raise_on_error=False)
-        >>> {name: told.status for name, told in result.results.items()}
+        >>> {name: dataset.status for name, dataset in result.results.items()}
         {'orders': 'completed', 'customers': 'unchanged'}
     """
 

@@ -1,8 +1,8 @@
-"""The named steps of a run, and how a listener hears of them.
+"""The named steps of a run, and observers of these steps.
 
-Every effect of the engine announces its step just before it happens. The terminal listens to show
-how far a run is; a test listens to raise, to wait at a barrier or to kill the process exactly
-there. A listener hears of every run of its process.
+The engine announces each step just before its effect. The terminal observes the steps to show
+progress; a test observes them to raise an error, to wait at a barrier or to kill the process at
+exactly that step. An observer is called for every run of its process.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,13 +26,13 @@ class Step(str, Enum):
     WRITE = "write"
     """Data files are staged; no reader sees them."""
     MERGE = "merge"
-    """A merge is about to be carried out, by Delta's own MERGE or by an executor of ours."""
+    """A merge is about to run, by Delta's own MERGE or by one of our executors."""
     COMMIT = "commit"
-    """The one commit is about to land."""
+    """The commit is about to be made."""
     REGISTER = "register"
-    """A new table has its commit and is about to be entered in the catalog."""
+    """A new table has its commit and is about to be registered in the catalog."""
     RECACHE = "recache"
-    """The commit has landed; cached plans over the table are about to be refreshed."""
+    """The commit was made; cached plans over the table are about to be refreshed."""
     PUBLISH = "publish"
     """A persisted view is about to be created or replaced."""
 
@@ -44,12 +44,7 @@ _observers: list[Observer] = []
 
 
 def reached(step: Step, dataset: str) -> None:
-    """Announce that a step is about to happen.
-
-    Args:
-        step: The step.
-        dataset: Qualified name of the table or view.
-    """
+    """Announce that a step of a dataset (by its qualified name) is about to happen."""
     for observer in tuple(_observers):
         observer(step, dataset)
 

@@ -1,6 +1,6 @@
-"""How a wanted schema meets the one a table has: what survives, what needs new files.
+"""Combine a wanted schema with a table's stored schema: what is kept, what needs new files.
 
-Only decisions live here, none needs a JVM.
+These decisions need no JVM.
 """
 
 import uuid
@@ -31,20 +31,20 @@ def logical_schema(stored: StructType) -> StructType:
 
 
 def declared_schema(schema: StructType) -> StructType:
-    """A query's schema without what another table's columns and Spark's analyser left in it."""
+    """A query's schema without metadata from other tables' columns and from Spark's analyser."""
     return _rebuilt(schema, lambda f: {k: v for k, v in f.metadata.items() if not _left_over(k)})
 
 
 def merged_schema(wanted: StructType, stored: StructType | None) -> StructType:
-    """The schema to write: the wanted one, with what Delta keeps on columns that stay.
+    """The schema to write: the wanted schema, with Delta's metadata on columns that stay.
 
-    Column mapping ids, generation expressions, identity state, defaults and char/varchar lengths
-    survive on a column whose name (case-insensitively) and type stay; names, order, nullability and
-    comments are the wanted ones.
+    A column that keeps its name (case-insensitively) and type keeps its column mapping id,
+    generation expression, identity state, default and char/varchar length. Names, order,
+    nullability and comments come from the wanted schema.
 
     Args:
         wanted: The definition's schema.
-        stored: The table's schema as its log has it, None for a new table.
+        stored: The table's schema in its log, None for a new table.
     """
     merged = _merged(declared_schema(wanted), stored)
     assert isinstance(merged, StructType)
@@ -54,8 +54,8 @@ def merged_schema(wanted: StructType, stored: StructType | None) -> StructType:
 def mapped_schema(schema: StructType, stored: StructType) -> StructType:
     """Give every column an id and a physical name, to turn column mapping on for a table.
 
-    Columns that the table has keep their names as physical names, so its files stay readable
-    (Delta protocol: column mapping); new ones get a random name.
+    Existing columns keep their names as physical names, so the table's files stay readable (Delta
+    protocol: column mapping); new columns get a random name.
 
     Args:
         schema: The merged schema to write.
@@ -82,7 +82,7 @@ class Layout:
 
 
 def needs_new_files(current: Layout, wanted: Layout) -> list[str]:
-    """Say which changes make the table's present files wrong, so that all rows must be replaced.
+    """List the changes that make the table's present files invalid: all rows must be replaced.
 
     Args:
         current: The table as it is.

@@ -1,17 +1,17 @@
-"""Names of Delta's settings and table properties that several modules set or ask for."""
+"""Names of Delta's settings and table properties that several modules use."""
 
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-"""What every commit of the session is to say about itself."""
+"""User metadata of every commit of the session."""
 TXN_APPLICATION = "spark.databricks.delta.write.txnAppId"
 TXN_NUMBER = "spark.databricks.delta.write.txnVersion"
-"""Who writes, and which of its writes this is: one that a table remembers is not done again."""
+"""Application id and number of a write: Delta skips a write that the table already recorded."""
 TXN_AUTO_RESET = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
-"""Whether Delta forgets the number of a write that was done, so that the next one needs its own."""
+"""Whether Delta unsets the number after each write, so that the next write needs a new number."""
 SHORTCUTS = "spark.delta_pipelines.shortcuts"
 """Setting of ours: `false` turns off the four shortcuts of a start and of small refreshes, which
 reach past the public interfaces of Spark, Delta, Hive and Hadoop."""
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
-"""Whether every write may add the columns that its rows have."""
+"""Whether every write may add new columns of its rows to the table."""
 
 APPEND_ONLY = "delta.appendOnly"
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"

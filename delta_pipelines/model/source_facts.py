@@ -1,4 +1,4 @@
-"""What is known of a merge's source before its rows are read."""
+"""Facts about a merge's source that are known before its rows are read."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ class SourceFacts:
     """What the analysed plan of a source and the session say about reading it twice.
 
     Args:
-        only_delta_scans: Every leaf, also inside subqueries, is a Delta table or no table at all.
+        only_delta_scans: Every leaf, also inside subqueries, is a Delta table or not a table.
         deterministic: Only projections, filters, unions and distincts of deterministic
             expressions; a join, an aggregate, a sort, a limit or a correlated subquery is not.
         ignores_unreadable_files: `spark.sql.files.ignoreMissingFiles` or `ignoreCorruptFiles`,

@@ -11,7 +11,7 @@ _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def location_of_function(function: Callable[..., object]) -> SourceLocation | None:
-    """Where a function's first decorator or `def` stands, None for a built-in."""
+    """The line of a function's first decorator or `def`, None for a built-in."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return SourceLocation(code.co_filename, code.co_firstlineno) if code else None
 

@@ -1,8 +1,8 @@
 """Parse values that are stored outside of this process. Pure.
 
-Table properties, commits, checkpoints and lease files are input from outside: everyone who can
-write a table can write them. They pass these functions before anything uses them, so that a path is
-built only from ids, flow names and numbers of the form that this package writes.
+Table properties, commits, checkpoints and lease files are untrusted input: everyone with write
+access to a table can change them. They are parsed here before use, so that paths are built only
+from ids, flow names and numbers in the form that this package writes.
 """
 
 import json
@@ -15,7 +15,7 @@ MAX_JSON = 4_000_000
 MAX_TEXT = 100_000
 """Characters of one stored text, such as a name or the address of a folder."""
 MAX_NUMBER = 10**15
-"""Of a version, a batch, or a time in milliseconds since 1970 (in the year 33658)."""
+"""The most for a version, a batch, or a time in milliseconds since 1970 (the year 33658)."""
 _ID = re.compile(r"[0-9a-f]{32}")
 _FLOW = re.compile(r"[a-z0-9_]{1,128}(?:\.[a-z0-9_]{1,128}){0,2}")
 _FILE_NUMBER = re.compile(r"[0-9]{1,15}")
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class MalformedValueError(ValueError):
-    """A stored value is not one that this package writes; the text says why."""
+    """A stored value does not have the form that this package writes; the text says why."""
 
 
 def stored_json(text: str) -> Any:
@@ -86,7 +86,7 @@ def stored_mapping(value: object, read: Callable[[Any], T]) -> dict[str, T]:
         >>> stored_mapping({"a": 1}, stored_number)
         {'a': 1}
     """
-    return {stored_text(name): read(one) for name, one in stored_object(value).items()}
+    return {stored_text(name): read(item) for name, item in stored_object(value).items()}
 
 
 def stored_list(value: object, read: Callable[[Any], T]) -> tuple[T, ...]:
@@ -101,15 +101,15 @@ def stored_list(value: object, read: Callable[[Any], T]) -> tuple[T, ...]:
     """
     if not isinstance(value, list):
         raise MalformedValueError(f"{shown(value)} is not a list")
-    return tuple(read(one) for one in value)
+    return tuple(read(item) for item in value)
 
 
 def stored_fields(value: object, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
-    """The fields of a record; those that are absent are left out.
+    """The fields of a record; absent fields are left out.
 
     Args:
         value: As it was parsed.
-        known: Name of each field that the record may have -> what reads its value.
+        known: Name of each allowed field -> the function that reads its value.
 
     Raises:
         MalformedValueError: It is not an object, has another field, or a field is malformed.
@@ -122,11 +122,11 @@ def stored_fields(value: object, known: Mapping[str, Callable[[Any], Any]]) -> d
     for name in given:
         if name not in known:
             raise MalformedValueError(f"there is no field {shown(name)}")
-    return {name: known[name](one) for name, one in given.items()}
+    return {name: known[name](item) for name, item in given.items()}
 
 
 def optional(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
-    """A reader that also takes null.
+    """A reader that also accepts null.
 
     Example:
         >>> optional(stored_number)(None) is None
@@ -184,7 +184,7 @@ def stored_text(value: object) -> str:
 
 
 def file_number(name: str) -> int | None:
-    """The number that a file's name is; None for any other name.
+    """The number in a file's name; None for a name that is not a number.
 
     Example:
         >>> file_number("17"), file_number("17.tmp"), file_number("٣")
@@ -194,7 +194,7 @@ def file_number(name: str) -> int | None:
 
 
 def shown(value: object) -> str:
-    """The beginning of a malformed value, for a message; printable, whatever it holds."""
+    """The beginning of a malformed value, for a message; always printable."""
     text = value if isinstance(value, str) else type(value).__name__
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**20:
         text = str(value)

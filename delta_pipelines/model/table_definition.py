@@ -1,6 +1,6 @@
-"""What a table should be: schema, layout, properties and comment, as one value.
+"""A table's definition: schema, layout, properties and comment, as one value.
 
-Only decisions live here, none needs a JVM.
+These decisions need no JVM.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ COLUMN_MAPPING_FEATURE = "delta.feature.columnMapping"
 CLUSTERING_FEATURE = "delta.feature.clustering"
 TIMESTAMP_NTZ_FEATURE = "delta.feature.timestampNtz"
 OWNER = "delta_pipelines.table"
-"""Set on every table that a transaction creates; it tells our own log from a stranger's."""
+"""Set on every table that a transaction creates; it distinguishes our logs from other logs."""
 TABLE_ID = "delta_pipelines.table_id"
 """Id of the table that a transaction defined; a clone has another id and the same properties."""
 
@@ -50,7 +50,7 @@ class TableDefinition:
         schema: Columns; a column is NOT NULL only when its own field says so.
         partition_columns: Names of top-level columns, in order.
         cluster_columns: Names of top-level columns or dotted paths of nested ones, in order.
-        properties: All properties to keep; one that is left out is removed, except Delta's own
+        properties: All properties to keep; other properties are removed, except Delta's own
             bookkeeping (`delta.columnMapping.*` and the like).
         comment: The table's comment, None for none.
 
@@ -73,19 +73,19 @@ def visible_properties(configuration: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_protocol(key: str) -> bool:
-    """Say whether a property is a pseudo property that Delta turns into a protocol version."""
+    """True for a pseudo property that Delta turns into a protocol version."""
     return key in _PROTOCOL or key.startswith("delta.feature.")
 
 
 def merged_configuration(
     wanted: Mapping[str, str], current: Mapping[str, str] | None, *, owner: str
 ) -> dict[str, str]:
-    """The configuration to write: what is wanted, plus bookkeeping that must not get lost.
+    """The configuration to write: the wanted properties, plus bookkeeping that must be kept.
 
     Args:
         wanted: Properties of the definition, validated by Delta.
         current: The table's configuration, None for a new table.
-        owner: Qualified name to mark a new table with.
+        owner: Qualified name, recorded in a new table.
     """
     if current is None:
         return {OWNER: owner, **wanted}
@@ -103,7 +103,7 @@ def needs_column_mapping(schema: StructType) -> list[str]:
 
 
 def has_timestamp_ntz(data_type: DataType) -> bool:
-    """Say whether a type is or holds a timestamp without time zone, which is a table feature."""
+    """True when a type is or contains a timestamp without time zone, which is a table feature."""
     if isinstance(data_type, StructType):
         return any(has_timestamp_ntz(column.dataType) for column in data_type.fields)
     if isinstance(data_type, ArrayType):
@@ -114,21 +114,21 @@ def has_timestamp_ntz(data_type: DataType) -> bool:
 
 
 def columns(schema: StructType) -> Iterator[tuple[str, StructField]]:
-    """Every column of a schema with its dotted path, nested ones after their parent."""
+    """Every column of a schema with its dotted path, nested columns after their parent."""
     yield from _columns(schema, "")
 
 
 def check_definition(definition: TableDefinition, dataset: str) -> None:
-    """Refuse a definition that no Delta table can have.
+    """Refuse a definition that a Delta table cannot have.
 
     Args:
         definition: The wanted metadata.
         dataset: Name for the message.
 
     Raises:
-        DatasetError: For no columns, columns without a type (void), duplicate names, layout columns
-            that do not exist, partition columns of types that no folder's name holds, or
-            partitioning together with clustering.
+        DatasetError: There are no columns, columns without a type (void), duplicate names, layout
+            columns that do not exist, partition columns of nested types, or partitioning together
+            with clustering.
     """
     schema = definition.schema
     if not schema.fields:
@@ -166,13 +166,13 @@ def check_definition(definition: TableDefinition, dataset: str) -> None:
     if nested:
         shown = ", ".join(f"{c.name} ({c.dataType.simpleString()})" for c in nested)
         raise DatasetError(
-            f"partition column {shown} has a type that no folder's name can hold: partition by a "
-            f"column of a simple type.",
+            f"partition column {shown} has a type that no folder's name can contain: partition by "
+            f"a column of a simple type.",
             dataset=dataset,
         )
     if definition.partition_columns and definition.cluster_columns:
         raise DatasetError(
-            "a Delta table is partitioned or clustered, never both: drop one of the two.",
+            "a Delta table cannot be both partitioned and clustered: remove one of the two.",
             dataset=dataset,
         )
     if laid_out == names:

@@ -1,4 +1,4 @@
-"""What a Delta table is at one version, read without a Spark job where that is possible."""
+"""The state of a Delta table at one version, read without a Spark job where possible."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,17 +17,17 @@ from delta_pipelines.model.table_definition import TableDefinition
 
 @dataclass(frozen=True)
 class LogEnd:
-    """The last commit of a table's log, as one look found it.
+    """The last commit of a table's log when it was read.
 
-    A version alone is not enough: in a table that was put back from a copy and written to again,
-    the same version is another commit.
+    A version alone is not enough: in a table that was replaced by a copy and written to again, the
+    same version is another commit.
 
     Args:
         location: The table's folder.
         table_id: Delta's id of the table.
         version: The commit's version.
-        written_ms: When the commit was written, milliseconds since 1970, as Delta's snapshot has
-            it; None when that was not asked.
+        written_ms: Time of the commit in milliseconds since 1970, from Delta's snapshot; None when
+            it was not read.
     """
 
     location: str
@@ -53,10 +53,7 @@ class TableVersion:
 
     @classmethod
     def parse(cls, value: object) -> "TableVersion":
-        """Read what a commit says of one table.
-
-        Args:
-            value: From JSON.
+        """Read one table from the JSON of a commit's user metadata.
 
         Raises:
             MalformedValueError: It is not what this package writes.
@@ -87,13 +84,13 @@ class TableState:
         cluster_columns: Clustering columns; nested ones as dotted paths.
         properties: Its own properties, without protocol pseudo properties and bookkeeping.
         comment: Its comment, None when there is none.
-        files: Number of data files, None when only a Spark job could tell.
-        size_bytes: Bytes of the data files, None when only a Spark job could tell.
-        registered: False when its log exists but a crash kept it out of the catalog; the next
-            transaction on it registers it.
-        is_copy: True when its properties are another table's (`CLONE`), what they say of streams
-            too.
-        written_ms: When this version was committed, see `LogEnd`.
+        files: Number of data files, None when only a Spark job could count them.
+        size_bytes: Bytes of the data files, None when only a Spark job could count them.
+        registered: False when its log exists but the catalog lacks it after a crash; the next
+            transaction registers it.
+        is_copy: True when its properties are a copy of another table's (`CLONE`), also those about
+            streams.
+        written_ms: Time of this version's commit, see `LogEnd`.
     """
 
     identifier: Identifier
@@ -113,12 +110,12 @@ class TableState:
 
     @property
     def log_end(self) -> LogEnd:
-        """The commit that made it so, to find out whether the table is still at that commit."""
+        """The commit of this version, to check whether the table is still at that commit."""
         return LogEnd(self.location, self.table_id, self.version, self.written_ms)
 
     @property
     def definition(self) -> TableDefinition:
-        """What it is defined as, to compare with a wanted definition."""
+        """Its definition, to compare with a wanted definition."""
         return TableDefinition(
             schema=self.schema,
             partition_columns=tuple(self.partition_columns),
@@ -130,17 +127,17 @@ class TableState:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """What one commit says about itself.
+    """The history entry of one commit.
 
     Args:
         version: The commit's version.
         operation: Delta's name of the operation (`WRITE`, `MERGE`, ...).
         metrics: Its operation metrics that are whole numbers.
-        user_metadata: The text that the writer left, None when there is none.
+        user_metadata: The writer's text, None when there is none.
         timestamp: Milliseconds since 1970, UTC.
-        parameters: What the operation was given; of a `RESTORE` `version` or `timestamp`.
-        commit: What no other commit has: the id that Delta gives to each transaction, or for other
-            writers a hash of the first line of the commit and the size of its file.
+        parameters: Parameters of the operation, such as `version` or `timestamp` of a `RESTORE`.
+        commit: Unique identity of the commit: Delta's transaction id, or for other writers a hash
+            of the commit's first line and the size of its file.
     """
 
     version: int

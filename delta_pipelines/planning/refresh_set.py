@@ -25,19 +25,18 @@ def construct_full_refresh_set(
 
     Args:
         tables: The graph's tables.
-        refresh: Tables to refresh, themselves or by identifier or name; None for all. Names that
-            none of the tables has are left out, as the seed's filters do; `Pipeline.plan` refuses
-            them.
+        refresh: Tables to refresh: table objects, identifiers or names; None for all. Unknown names
+            are ignored, as in the seed's filters; `Pipeline.plan` refuses them.
         full_refresh: Tables to refresh fully, in addition to `refresh`.
-        full_refresh_all: Every table of `refresh` is refreshed fully; of all tables where `refresh`
-            names none, as the seed's filters have it.
+        full_refresh_all: Refresh every table of `refresh` fully; all tables when `refresh` names
+            none, as in the seed's filters.
 
     Returns:
-        All tables to refresh in either way; identifiers of the ordinary refreshes; identifiers of
-        the full refreshes. The two lists of identifiers are disjoint.
+        All tables to refresh or to refresh fully; identifiers of the ordinary refreshes;
+        identifiers of the full refreshes. The two lists of identifiers are disjoint.
 
     Raises:
-        DeclarationError: A selection is one text, whose letters would be taken for names.
+        DeclarationError: A selection is a single string; its letters would be used as names.
 
     Example:
         >>> construct_full_refresh_set([], refresh=["airports"])

@@ -120,7 +120,7 @@ def test_a_table_gets_what_its_properties_say(spark, schema, warehouse):
 
 
 def test_a_flag_is_true_or_false():
-    with pytest.raises(DeclarationError, match=r"vacuum' is 'true' or 'false', not 'no'"):
+    with pytest.raises(DeclarationError, match=r"vacuum' must be 'true' or 'false', not 'no'"):
         shop("s", {"n": 0}, vacuum="no").graph()
 
 

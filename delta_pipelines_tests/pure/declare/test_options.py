@@ -307,7 +307,7 @@ def test_functions_of_classes_and_without_a_name() -> None:
         p.graph()
     message = str(caught.value)
     assert "of_an_object: its function is a method of a class" in message
-    assert "a lambda has no name of its own" in message
+    assert "a lambda has no name" in message
 
 
 def test_the_session_under_another_name_is_reported() -> None:

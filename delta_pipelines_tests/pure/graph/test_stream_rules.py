@@ -90,7 +90,7 @@ def test_a_streaming_table_that_nothing_fills_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("target", "says"),
-    [("evnts", "did you mean 'events'"), ("copied", "append flows fill streaming tables only")],
+    [("evnts", "did you mean 'events'"), ("copied", "append flows fill only streaming tables")],
 )
 def test_an_append_flow_needs_a_streaming_table(target: str, says: str) -> None:
     made = pipeline()
@@ -118,7 +118,7 @@ def test_an_append_flow_needs_a_name_of_its_own() -> None:
     def more(landing):
         return landing
 
-    assert "taken already" in problem(made)
+    assert "already taken" in problem(made)
 
 
 def test_streaming_what_is_overwritten_is_refused_with_the_choices() -> None:
@@ -179,7 +179,7 @@ def test_a_view_is_no_stream() -> None:
     def events(shown):
         return shown
 
-    assert "a view is no stream" in problem(made)
+    assert "a view cannot be streamed" in problem(made)
 
 
 def test_a_temporary_view_is_put_in_as_it_is_written() -> None:
@@ -201,7 +201,7 @@ def test_a_temporary_view_is_put_in_as_it_is_written() -> None:
     def wrong(c):
         return c
 
-    assert "put in as it is written" in problem(made)
+    assert "inlined as it is written" in problem(made)
 
 
 def test_an_upsert_may_read_a_stream() -> None:
@@ -225,7 +225,7 @@ def test_a_protected_table_behind_one_that_can_be_wiped_is_worth_a_warning() -> 
     def kept(events):
         return events
 
-    assert "its checkpoint has to be reset" in " ".join(made.graph().warnings)
+    assert "checkpoint of this dataset has to be reset" in " ".join(made.graph().warnings)
 
 
 def test_how_an_input_is_read_counts_in_the_definition() -> None:

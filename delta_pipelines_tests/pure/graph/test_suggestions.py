@@ -27,7 +27,7 @@ def test_a_long_list_is_cut() -> None:
 
 
 def test_an_empty_pipeline_is_said_to_be_empty() -> None:
-    assert "declares nothing" in suggestion("x", [])
+    assert "declares no dataset" in suggestion("x", [])
 
 
 @given(st.text(), st.lists(st.text()))

@@ -137,7 +137,7 @@ def test_of_a_view_no_property_of_sparks_own_is_declared():
     pipeline.view("v", "SELECT n FROM t", table_properties={"team": "bi"})
     pipeline.graph()
     assert view_property_problems({"team": "bi", "view.sqlConfig.x": "1"}) == [
-        "property 'view.sqlConfig.x' is Spark's: of a view it keeps its own under `view.*`."
+        "property 'view.sqlConfig.x' is reserved: Spark stores its own view properties as `view.*`."
     ]
     pipeline.view("w", "SELECT n FROM t", table_properties={"view.team": "bi", "spark.sql.x": "1"})
     with pytest.raises(dp.DeclarationError, match=r"(?s)view\.team.*spark\.sql\.x"):

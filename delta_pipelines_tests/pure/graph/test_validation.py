@@ -29,7 +29,7 @@ def test_one_name_for_two_datasets_is_refused_with_the_way_out() -> None:
 def test_nothing_is_made_in_sparks_schema_of_temporary_views() -> None:
     for declare in (pipeline().materialized_view, pipeline().view):
         declare("Global_Temp.t", "SELECT 1 AS n")
-        assert "the schema global_temp is Spark's own" in only_problem(declare.__self__)
+        assert "Spark reserves the schema global_temp" in only_problem(declare.__self__)
     p = pipeline()
     p.source("global_temp.t")
     p.materialized_view("other.global_temp.t", "SELECT 1 AS n")

@@ -91,7 +91,7 @@ def test_a_source_that_was_recreated_or_refreshed_fully_is_reported() -> None:
     had = Checkpoint("c", {"s.a": StreamSource("id", 1), "s.b": StreamSource("id", 1)})
     now = {"s.a": StreamSource("other", 0), "s.b": StreamSource("id", 2)}
     assert had.outdated(now) == [
-        "its stream input s.a was dropped and made anew",
+        "its stream input s.a was dropped and created again",
         "its stream input s.b was refreshed fully",
     ]
     assert had.outdated(dict(had.sources)) == []
@@ -226,7 +226,7 @@ def test_malformed_entries_are_named_and_the_checkpoint_that_counts_is_no_old_on
     assert found == {f"t/{OTHER}": 5}
     assert len(caplog.messages) == 4
     assert all(REPLACED_KEY in message for message in caplog.messages)
-    assert any("is the checkpoint that counts" in message for message in caplog.messages)
+    assert any("is the valid checkpoint" in message for message in caplog.messages)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_the_catalog_is_asked_at_once_and_its_answers_serve_one_look_each(monkey
     monkeypatch.setattr(
         table_versions, "schema_exists", lambda spark, identifier: identifier.schema == "s"
     )
-    monkeypatch.setattr(table_versions, "files_gone", lambda spark, identifier: None)
+    monkeypatch.setattr(table_versions, "files_gone", lambda *of: None)
     nowhere = Identifier(None, "missing", "three")
     known = Tables(None, states={ONE: None})
     known.load([ONE, TWO, nowhere])

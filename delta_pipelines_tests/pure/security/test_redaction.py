@@ -302,7 +302,7 @@ def test_a_credential_among_table_properties_is_refused_and_not_shown(key, value
 def test_a_comment_with_a_password_in_an_address_is_refused_and_not_shown():
     pipeline = dp.Pipeline("p", schema="s")
     pipeline.view("v", "SELECT 1 AS n", comment=f"From ftp://u:{SECRET}@h")
-    with pytest.raises(dp.DeclarationError, match="comment holds an address") as caught:
+    with pytest.raises(dp.DeclarationError, match="comment contains an address") as caught:
         pipeline.graph()
     assert SECRET not in str(caught.value)
 

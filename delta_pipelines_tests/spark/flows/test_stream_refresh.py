@@ -308,7 +308,7 @@ def test_a_source_that_was_dropped_and_recreated_is_reported(spark, schema, land
     spark.sql(f"DROP TABLE {landing}")
     append(spark, landing, (7, "z"))
     message = failure(run(pipeline, spark).results["t"])
-    assert "was dropped and made anew" in str(message)
+    assert "was dropped and created again" in str(message)
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b")]
 
 
