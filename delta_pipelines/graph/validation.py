@@ -30,8 +30,10 @@ def expectation_problems(declaration: Declaration) -> list[str]:
     if declaration.kind not in KINDS:
         kind = declaration.kind.replace("_", " ")
         return [
-            f"a {kind} cannot have expectations, because it writes no rows. Put them on the "
-            f"dataset that reads it."
+            (
+                f"a {kind} cannot have expectations, because it writes no rows. Put them on the "
+                "dataset that reads it."
+            )
         ]
     names = [expectation.name for expectation in declaration.expectations]
     repeated = sorted({name for name in names if names.count(name) > 1})

@@ -19,13 +19,13 @@ def option(value=None):
 
 
 def test_a_thousand_files_are_asked_for_by_one_call() -> None:
-    told = [
+    files_json = [
         {"path": f"f{n}", "size": n, "modificationTime": 1, "stats": '{"numRecords": 2}'}
         for n in range(1000)
     ]
     jvm, files = MagicMock(), MagicMock()
     mapper = jvm.object.return_value.mapper.return_value
-    mapper.writeValueAsString.return_value = json.dumps(told)
+    mapper.writeValueAsString.return_value = json.dumps(files_json)
     entries = read_entries(jvm, files)
     assert (len(entries), logical_rows(entries)) == (1000, 2000)
     assert mapper.writeValueAsString.call_count == 1
@@ -55,7 +55,7 @@ def test_one_file_without_statistics_leaves_the_sum_unknown() -> None:
     assert logical_rows([]) == 0
 
 
-def test_change_files_and_deletion_vectors_are_told() -> None:
+def test_change_files_and_deletion_vectors_are_read() -> None:
     vector = {"storageType": "u", "cardinality": 7}
     data = {"path": "a", "size": 9, "modificationTime": 0, "deletionVector": vector}
     feed = {"path": "_change_data/b", "size": 4, "dataChange": False}

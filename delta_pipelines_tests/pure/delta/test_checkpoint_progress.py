@@ -8,8 +8,8 @@ from delta_pipelines.delta.stream.checkpoint_progress import Progress
 
 
 def offset(table: str = "t", version: int = 3, **more: object) -> str:
-    told = {"sourceVersion": 1, "reservoirId": table, "reservoirVersion": version, "index": -1}
-    return json.dumps({**told, "isStartingVersion": False, **more})
+    fields = {"sourceVersion": 1, "reservoirId": table, "reservoirVersion": version, "index": -1}
+    return json.dumps({**fields, "isStartingVersion": False, **more})
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_only_delta_sources_read_to_their_end_have_nothing_new(
         (('{"logOffset": "3"}',), 4, None),
     ],
 )
-def test_sources_of_files_are_told_with_their_last_batch(
+def test_file_sources_are_returned_with_their_last_batch(
     offsets: tuple[str, ...], committed: int, expected: dict[int, int] | None
 ) -> None:
-    tables = {"t": 2} if any("reservoir" in told for told in offsets) else {}
+    tables = {"t": 2} if any("reservoir" in text for text in offsets) else {}
     assert Progress(4, committed, offsets).files_beside(tables) == expected
 
 

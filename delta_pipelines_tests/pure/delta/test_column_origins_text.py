@@ -11,9 +11,11 @@ suffixes = st.sampled_from(["", "L", "-T5000ms", "L-T10ms"])
 
 
 @given(st.lists(st.tuples(names, st.integers(0, 10**6), suffixes), max_size=4))
-def test_names_and_ids_are_read_whatever_the_names_hold(told: list[tuple[str, int, str]]) -> None:
-    text = "\x01".join(f"{name}#{number}{suffix}" for name, number, suffix in told)
-    assert list(attributes(text)) == [(name, number) for name, number, _ in told]
+def test_names_and_ids_are_read_whatever_the_names_hold(
+    named_ids: list[tuple[str, int, str]],
+) -> None:
+    text = "\x01".join(f"{name}#{number}{suffix}" for name, number, suffix in named_ids)
+    assert list(attributes(text)) == [(name, number) for name, number, _ in named_ids]
 
 
 @pytest.mark.parametrize("text", ["a", "a#", "a#x", "lambda x", "a#1\x01"])

@@ -59,7 +59,7 @@ def test_a_table_that_was_only_altered_has_the_rows_of_its_first_version(looked_
     assert looked_up(Log({0: "CREATE TABLE AS SELECT"}), 250) == 0
 
 
-def test_the_search_ends_where_the_log_was_cleaned_up(looked_up, monkeypatch) -> None:
+def test_the_search_stops_where_the_log_was_cleaned_up(looked_up, monkeypatch) -> None:
     log = Log({7: "WRITE", 40: None, 41: None})
     assert looked_up(log, 300) == 41
     found = data_version_at(None, end(300))  # type: ignore[arg-type]

@@ -28,9 +28,9 @@ def test_every_value_is_in_one_of_few_rising_ranges(values, most):
     assert (not ranges) == (not values)
     for value in values:
         assert sum(r.low <= value <= r.high for r in ranges) == 1
-    ends = [end for r in ranges for end in (r.low, r.high)]
-    assert ends == sorted(ends)
-    assert all(end in values for end in ends)
+    bounds = [bound for r in ranges for bound in (r.low, r.high)]
+    assert bounds == sorted(bounds)
+    assert all(bound in values for bound in bounds)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_every_value_is_in_one_of_few_rising_ranges(values, most):
     ],
 )
 def test_ranges_are_cut_at_the_widest_gaps(values, most, expected):
-    assert key_ranges(values, max_ranges=most) == [KeyRange(*ends) for ends in expected]
+    assert key_ranges(values, max_ranges=most) == [KeyRange(*bounds) for bounds in expected]
 
 
 @given(
@@ -75,13 +75,13 @@ def test_ranges_are_cut_at_the_widest_gaps(values, most, expected):
 )
 @example([2**60 + offset for offset in range(0, 20_000, 7)], 40)
 def test_buckets_hold_every_key_that_is_in_them(values, most):
-    ends = KeyRange(min(values), max(values))
-    first, last = as_number(ends.low), as_number(ends.high)
+    bounds = KeyRange(min(values), max(values))
+    first, last = as_number(bounds.low), as_number(bounds.high)
     width = (last - first + 1) / BUCKETS
     # As Spark counts: in DOUBLE, each number for itself.
     numbers = [float(as_number(value)) for value in values]
     buckets = {min(int((number - float(first)) / width), BUCKETS - 1) for number in numbers}
-    ranges = bucket_ranges(ends, buckets, max_ranges=most)
+    ranges = bucket_ranges(bounds, buckets, max_ranges=most)
     assert len(ranges) <= most
     assert ranges == sorted(ranges, key=lambda r: r.low)
     for value in values:

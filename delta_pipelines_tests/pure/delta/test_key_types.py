@@ -83,23 +83,23 @@ def test_a_double_that_is_several_whole_numbers_is_refused(value):
         (PRICE, Decimal(-500), Decimal(500), (Decimal("-99.99"), Decimal("99.99"))),
     ],
 )
-def test_ends_are_those_of_the_columns_values_between_them(column, low, high, expected):
+def test_bounds_are_those_of_the_columns_values_between_them(column, low, high, expected):
     assert column.within(low, high) == (expected and KeyRange(*expected))
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=30), st.integers(0, 38))
 def test_no_digit_of_a_decimal_is_lost(value, scale):
     column = KeyType("decimal", 38, scale)
-    told = column.of_value(value)
-    assert told is None or told == value
+    kept = column.of_value(value)
+    assert kept is None or kept == value
     between = column.within(value, value)
-    assert (told is not None) == (between is not None)
+    assert (kept is not None) == (between is not None)
 
 
 @given(st.floats(), st.sampled_from(["byte", "short", "integer"]))
 def test_a_double_matches_the_number_that_it_is(value, name):
     column = KeyType.of(name)
-    told = column.of_value(value)
+    kept = column.of_value(value)
     bits = {"byte": 7, "short": 15, "integer": 31}[name]
     matches = value.is_integer() and -(2**bits) <= value < 2**bits
-    assert told == (int(value) if matches else None)
+    assert kept == (int(value) if matches else None)

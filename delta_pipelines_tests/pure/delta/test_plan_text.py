@@ -56,7 +56,7 @@ def test_what_the_user_wrote_shows(one: str, other: str) -> None:
         ("Filter (a#31 = ...)\n+- Range (0, 3, step=1, splits=Some(2))", False),
     ],
 )
-def test_a_text_that_spark_cut_is_told(text: str, cut: bool) -> None:
+def test_a_text_that_spark_cut_is_detected(text: str, cut: bool) -> None:
     assert is_cut(text) is cut
 
 

@@ -24,7 +24,7 @@ def without_jvm(monkeypatch):
     monkeypatch.setattr(loading, "_few_files", lambda spark, state: None)
 
 
-def session_whose_reader_raises(failure):
+def session_with_failing_reader(failure):
     def load(_):
         raise failure
 
@@ -47,7 +47,7 @@ def session_whose_reader_raises(failure):
 )
 def test_what_is_gone_was_replaced(failure):
     with pytest.raises(DatasetError, match="version 3 was replaced after planning") as caught:
-        read_pinned(session_whose_reader_raises(failure), STATE)
+        read_pinned(session_with_failing_reader(failure), STATE)
     assert caught.value.transient
     assert caught.value.__cause__ is failure
 
@@ -61,15 +61,15 @@ def test_what_is_gone_was_replaced(failure):
     ],
     ids=str,
 )
-def test_what_is_not_gone_is_told_as_it_is(failure):
+def test_an_error_about_existing_files_is_reported_as_it_is(failure):
     with pytest.raises(DatasetError) as caught:
-        read_pinned(session_whose_reader_raises(failure), STATE)
+        read_pinned(session_with_failing_reader(failure), STATE)
     assert "replaced" not in str(caught.value)
     assert "aviation.airports" in str(caught.value)
     assert not caught.value.transient
     assert caught.value.__cause__ is failure
 
 
-def test_a_mistake_of_ours_is_not_told_as_a_replaced_table():
+def test_an_error_of_this_package_is_not_reported_as_a_replaced_table():
     with pytest.raises(TypeError):
-        read_pinned(session_whose_reader_raises(TypeError("not callable")), STATE)
+        read_pinned(session_with_failing_reader(TypeError("not callable")), STATE)

@@ -18,7 +18,7 @@ LOST = "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block {} not found!"
         ("rdd_21_1", RowsFailure.OTHER),
     ],
 )
-def test_a_checkpoint_whose_number_begins_alike_is_another(block, kind):
+def test_a_checkpoint_with_the_same_prefix_in_its_number_is_another(block, kind):
     fixed = FixedRows(frame=None, rdd=SimpleNamespace(id=lambda: 1))
     assert rows_failure(RuntimeError(LOST.format(block)), fixed) is kind
     assert rows_failure(RuntimeError(LOST.format(block)), None) is RowsFailure.OTHER

@@ -51,7 +51,7 @@ def test_the_answer_is_kept_without_asking_the_context_again(looked) -> None:
     assert (len(looked), Context.asked) == (1, 0)
 
 
-def test_a_new_context_is_asked_anew_though_its_id_is_the_same(looked) -> None:
+def test_a_new_context_is_checked_again_even_with_the_same_id(looked) -> None:
     first = Context()
     assert unavailable(Session(first), TABLE) is None
     assert unavailable(Session(Context()), TABLE) == "this Delta version has no commit"
@@ -68,7 +68,7 @@ def test_a_stopped_context_takes_its_answers_with_it(looked) -> None:
     assert len(signatures._checked) == before
 
 
-def test_members_are_told_apart_by_themselves_not_by_a_hash(looked) -> None:
+def test_members_are_compared_by_value_not_by_hash(looked) -> None:
     session = Session(Context())
 
     class Alike(Member):

@@ -12,11 +12,11 @@ def option(value=None):
     return MagicMock(isDefined=lambda: value is not None, get=lambda: value)
 
 
-def snapshot_with(marks):
+def snapshot_with(versions):
     """A snapshot whose checksum lists marks, or none when it lists none."""
     listed = None
-    if marks is not None:
-        each = [MagicMock(appId=lambda a=a: a, version=lambda v=v: v) for a, v in marks.items()]
+    if versions is not None:
+        each = [MagicMock(appId=lambda a=a: a, version=lambda v=v: v) for a, v in versions.items()]
         listed = MagicMock(size=lambda: len(each), apply=each.__getitem__)
     checksum = MagicMock(setTransactions=lambda: option(listed))
     return MagicMock(checksumOpt=lambda: option(checksum))
@@ -49,8 +49,8 @@ def test_a_merge_asks_the_list_too(number, is_new):
 @pytest.mark.parametrize(("number", "known"), [(7, True), (6, True), (8, False)])
 def test_a_look_beforehand_takes_the_list_or_the_log(listed, number, known):
     snapshot = snapshot_with({"ours": 7} if listed else None)
-    marks = snapshot.transactions.return_value
-    marks.contains, marks.apply = {"ours": 7}.__contains__, {"ours": 7}.__getitem__
+    versions = snapshot.transactions.return_value
+    versions.contains, versions.apply = {"ours": 7}.__contains__, {"ours": 7}.__getitem__
     assert remembers(snapshot, "ours", number) is known
     assert not remembers(snapshot, "new", number)
     assert snapshot.transactions.called is not listed

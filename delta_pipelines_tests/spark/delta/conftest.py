@@ -86,14 +86,14 @@ def round_trips(monkeypatch) -> RoundTrips:
         sent: list[str] = []
         send = ClientServerConnection.send_command
 
-        def told(self: ClientServerConnection, command: str) -> str:
+        def record_and_send(self: ClientServerConnection, command: str) -> str:
             # Python's garbage collection speaks too, of what any test before has left.
             if not command.startswith(MEMORY_COMMAND_NAME):
                 sent.append(command)
             return str(send(self, command))
 
         with monkeypatch.context() as patch:
-            patch.setattr(ClientServerConnection, "send_command", told)
+            patch.setattr(ClientServerConnection, "send_command", record_and_send)
             work()
         return sent
 

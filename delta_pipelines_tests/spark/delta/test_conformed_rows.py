@@ -129,11 +129,11 @@ def test_random_types_to_depth_three_are_conformed_by_name(spark, record_propert
         pairs = [(f"t{first + n} Ü", *table_and_query(rng, 3)) for n in range(40)]
         table = T.StructType([T.StructField(name, wide) for name, wide, _ in pairs])
         rows = [[canonical_value(rng, wide) for _, wide, _ in pairs] for _ in range(ROWS)]
-        places = rng.sample(range(len(pairs)), len(pairs))
+        order = rng.sample(range(len(pairs)), len(pairs))
         query = T.StructType(
-            [T.StructField(pairs[place][0].swapcase(), pairs[place][2]) for place in places]
+            [T.StructField(pairs[index][0].swapcase(), pairs[index][2]) for index in order]
         )
-        feed = [tuple(given(pairs[place][2], row[place]) for place in places) for row in rows]
+        feed = [tuple(given(pairs[index][2], row[index]) for index in order) for row in rows]
         frame = conform(spark.createDataFrame(feed, query), table, "t")
         assert frame.schema.simpleString() == table.simpleString()
         assert conform(frame, table, "t") is frame, "once is enough"

@@ -193,7 +193,7 @@ def test_a_failing_query_leaves_the_table_as_it_was(spark, table, put, look) -> 
     assert look.state() == before
 
 
-def test_a_failure_after_the_commit_is_not_told_as_one_before(spark, table, put, look) -> None:
+def test_a_failure_after_the_commit_is_not_reported_as_one_before(spark, table, put, look) -> None:
     put(spark.range(3))
 
     def fail(reached: Step, dataset: str) -> None:

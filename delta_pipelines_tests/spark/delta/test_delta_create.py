@@ -39,7 +39,7 @@ def test_a_new_table_is_one_commit_and_a_managed_table(spark, table, put, look) 
     assert spark.sql(f"SHOW TBLPROPERTIES {table} ('team')").first()["value"] == "it's ours"
 
 
-def test_the_files_of_a_first_commit_are_told_beside_the_log_without_a_query(
+def test_the_checksum_of_a_first_commit_lists_its_files_without_a_query(
     spark, table, put, look
 ) -> None:
     # Outside UTC Delta reads the first version anew, to check what it told.
@@ -56,9 +56,9 @@ def test_the_files_of_a_first_commit_are_told_beside_the_log_without_a_query(
         assert last_query() - before == 1  # for the rows; Delta's own would find no files
     log = Path(commit.location.removeprefix("file:")) / "_delta_log"
     checksum = json.loads((log / f"{0:020}.crc").read_text())
-    told = {file["path"] for file in checksum["allFiles"]}
-    assert told == {path.rsplit("/", 1)[-1] for path in spark.table(str(table)).inputFiles()}
-    assert (checksum["numFiles"], len(told)) == (2, 2)
+    paths = {file["path"] for file in checksum["allFiles"]}
+    assert paths == {path.rsplit("/", 1)[-1] for path in spark.table(str(table)).inputFiles()}
+    assert (checksum["numFiles"], len(paths)) == (2, 2)
     assert (checksum["setTransactions"], checksum["domainMetadata"]) == ([], [])
     put(spark.range(4, numPartitions=1))
     assert look.rows() == [(0,), (1,), (2,), (3,)]
@@ -118,7 +118,7 @@ def test_a_crash_before_the_catalog_entry_is_repaired_by_the_next_run(
     assert look.state().registered
 
 
-def test_a_strangers_log_at_the_place_of_a_new_table_is_refused(spark, table, put, look) -> None:
+def test_a_foreign_log_at_the_location_of_a_new_table_is_rejected(spark, table, put, look) -> None:
     put(spark.range(1))
     folder = look.state().location
     spark.sql(f"DROP TABLE {table}")
@@ -128,7 +128,7 @@ def test_a_strangers_log_at_the_place_of_a_new_table_is_refused(spark, table, pu
     assert spark.read.format("delta").load(folder).count() == 9
 
 
-def test_a_dropped_table_is_created_anew(spark, table, put, look) -> None:
+def test_a_dropped_table_is_created_again(spark, table, put, look) -> None:
     first = put(spark.range(3))
     spark.sql(f"DROP TABLE {table}")
     assert load_table(spark, table) is None
@@ -138,7 +138,7 @@ def test_a_dropped_table_is_created_anew(spark, table, put, look) -> None:
     assert look.rows() == [(0,), (1,)]
 
 
-def test_a_registered_table_whose_files_are_gone_is_created_anew(spark, table, put, look) -> None:
+def test_a_registered_table_without_files_is_created_again(spark, table, put, look) -> None:
     commit = put(spark.range(3))
     shutil.rmtree(commit.location.removeprefix("file:"))
     assert load_table(spark, table) is None

@@ -17,7 +17,7 @@ def failing(value):
     raise ValueError("carrier 7 is unknown")
 
 
-def told(work) -> DatasetError:
+def error_of(work) -> DatasetError:
     with pytest.raises(DatasetError) as caught, explained("aviation.flights"):
         work()
     assert caught.value.__cause__ is not None
@@ -26,8 +26,8 @@ def told(work) -> DatasetError:
     return caught.value
 
 
-def test_a_python_function_is_told_by_its_own_last_line(spark) -> None:
-    error = told(lambda: spark.range(2).select(F.udf(failing, "int")("id")).collect())
+def test_a_python_function_is_reported_with_its_last_line(spark) -> None:
+    error = error_of(lambda: spark.range(2).select(F.udf(failing, "int")("id")).collect())
     assert str(error) == (
         "aviation.flights: [PYTHON_EXCEPTION] a Python function failed: "
         "ValueError: carrier 7 is unknown"
@@ -35,35 +35,37 @@ def test_a_python_function_is_told_by_its_own_last_line(spark) -> None:
     assert not error.transient
 
 
-def test_raise_error_is_told_by_its_text_also_from_a_write(spark, tmp_path) -> None:
+def test_raise_error_is_reported_with_its_text_also_from_a_write(spark, tmp_path) -> None:
     rows = spark.sql("SELECT raise_error('no such airport') || 'x' AS a FROM range(2)")
     expected = "aviation.flights: [USER_RAISED_EXCEPTION] no such airport."
-    assert str(told(rows.collect)) == expected
+    assert str(error_of(rows.collect)) == expected
     path = str(tmp_path / "t")
-    assert str(told(lambda: rows.write.format("delta").save(path))) == expected
+    assert str(error_of(lambda: rows.write.format("delta").save(path))) == expected
 
 
-def test_a_missing_column_is_told_with_the_suggestion(spark) -> None:
-    error = told(lambda: spark.sql("SELECT nope FROM VALUES (1) AS t(a)"))
+def test_a_missing_column_is_reported_with_the_suggestion(spark) -> None:
+    error = error_of(lambda: spark.sql("SELECT nope FROM VALUES (1) AS t(a)"))
     assert "`nope` cannot be resolved" in str(error)
     assert "`a`" in str(error)
 
 
-def test_bad_values_and_missing_tables_are_told(spark) -> None:
-    assert "CAST_INVALID_INPUT" in str(told(lambda: spark.sql("SELECT CAST('x' AS INT)").collect()))
-    assert "DIVIDE_BY_ZERO" in str(told(lambda: spark.sql("SELECT 1 / 0").collect()))
-    assert "TABLE_OR_VIEW_NOT_FOUND" in str(told(lambda: spark.table("nowhere.nothing")))
-    assert "PARSE_SYNTAX_ERROR" in str(told(lambda: spark.sql("SELEC 1")))
+def test_bad_values_and_missing_tables_are_reported(spark) -> None:
+    assert "CAST_INVALID_INPUT" in str(
+        error_of(lambda: spark.sql("SELECT CAST('x' AS INT)").collect())
+    )
+    assert "DIVIDE_BY_ZERO" in str(error_of(lambda: spark.sql("SELECT 1 / 0").collect()))
+    assert "TABLE_OR_VIEW_NOT_FOUND" in str(error_of(lambda: spark.table("nowhere.nothing")))
+    assert "PARSE_SYNTAX_ERROR" in str(error_of(lambda: spark.sql("SELEC 1")))
 
 
 def java(cause) -> Py4JJavaError:
     return Py4JJavaError("An error occurred while calling o1.count.", cause)
 
 
-def test_a_java_error_without_a_message_is_reported_by_its_class_and_place(spark) -> None:
+def test_a_java_error_without_a_message_is_reported_by_its_class_and_frame(spark) -> None:
     lang = spark._jvm.java.lang
     aborted = spark._jvm.org.apache.spark.SparkException
-    error = told(lambda: spark._jvm.java.util.Objects.requireNonNull(None))
+    error = error_of(lambda: spark._jvm.java.util.Objects.requireNonNull(None))
     assert "Spark failed with java.lang.NullPointerException at py4j." in str(error)
     overflow = lang.StackOverflowError()
     for cause in (
@@ -90,7 +92,7 @@ def test_a_lost_checkpoint_block_is_transient(spark) -> None:
     rows = spark.range(3).localCheckpoint()
     for rdd in spark.sparkContext._jsc.getPersistentRDDs().values():
         rdd.unpersist(True)
-    error = told(rows.collect)
+    error = error_of(rows.collect)
     assert error.transient
     assert "Running it again can help" in str(error)
 
@@ -103,10 +105,10 @@ def test_errors_of_this_package_and_of_python_pass(spark) -> None:
     assert conflict_class(KeyError("x")) is None
 
 
-def test_a_message_that_delta_broke_into_lines_is_told_whole(spark, schema) -> None:
+def test_a_message_that_delta_broke_into_lines_is_reported_whole(spark, schema) -> None:
     spark.sql(f"CREATE TABLE {schema}.t (id INT) USING delta")
     spark.sql(f"ALTER TABLE {schema}.t ADD CONSTRAINT few CHECK (id < 3)")
-    error = told(lambda: spark.sql(f"INSERT INTO {schema}.t VALUES (7)"))
+    error = error_of(lambda: spark.sql(f"INSERT INTO {schema}.t VALUES (7)"))
     assert "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in str(error)
     assert "- id : 7" in str(error)
 

@@ -1,4 +1,4 @@
-"""How much is asked of the JVM, and that nothing waits for an acknowledgement."""
+"""How many calls go to the JVM, and that no answer waits for an acknowledgement."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ ASKED = ("getTablesByName", "getTableMetadata", "databaseExists", "tableExists",
 
 
 def test_each_threads_connection_sends_long_answers_at_once(spark) -> None:
-    def told() -> list[bool]:
+    def no_delay() -> list[bool]:
         socket = (
             spark.sparkContext._gateway.java_gateway_server.getCallbackClient()
             .getPerThreadConnection()
@@ -22,14 +22,14 @@ def test_each_threads_connection_sends_long_answers_at_once(spark) -> None:
         Jvm(spark)
         return [before, socket.getTcpNoDelay()]
 
-    assert in_thread(told) == [False, True]
-    assert in_thread(told) == [False, True]
+    assert in_thread(no_delay) == [False, True]
+    assert in_thread(no_delay) == [False, True]
 
 
 def test_a_thread_that_connected_before_the_server_of_callbacks_was_started_works_on(spark) -> None:
     """As one of several does when another merges first: py4j's new client does not know it."""
 
-    def told() -> list[object]:
+    def call_with_new_client() -> list[object]:
         gateway = spark.sparkContext._gateway
         server = gateway.java_gateway_server
         client = server.getCallbackClient()
@@ -39,7 +39,7 @@ def test_a_thread_that_connected_before_the_server_of_callbacks_was_started_work
             Jvm(spark).root.java.lang.Math.abs(-1),
         ]
 
-    assert in_thread(told) == [None, 1]
+    assert in_thread(call_with_new_client) == [None, 1]
 
 
 def test_a_long_folder_is_listed_in_as_few_calls_as_a_short_one(
@@ -70,7 +70,7 @@ def test_tasks_are_not_sent_where_hadoops_settings_come_from(spark) -> None:
     assert settings.getPropertySources("io.file.buffer.size") is None
 
 
-def test_what_spark_sets_outlives_that_hadoop_reads_its_settings_anew(spark) -> None:
+def test_sparks_settings_survive_a_reload_of_hadoops_settings(spark) -> None:
     """As it does when a library brings defaults of its own; this one is 2 in Hadoop's."""
     settings = spark._jsparkSession.sessionState().newHadoopConf()
     settings.reloadConfiguration()

@@ -32,7 +32,7 @@ def ids(look) -> dict[str, tuple[int, str]]:
     }
 
 
-def test_odd_column_names_turn_column_mapping_on_for_a_new_table(spark, put, look) -> None:
+def test_odd_column_names_enable_column_mapping_for_a_new_table(spark, put, look) -> None:
     commit = put(spark.sql(ODD))
     assert commit.version == 0
     assert look.rows() == [(1, "x", (2,))]
@@ -56,7 +56,7 @@ def test_a_refresh_keeps_column_ids_and_needs_no_mention_of_the_mode(spark, put,
     assert look.rows() == [("text", "x", (2,))]
 
 
-def test_an_odd_name_turns_column_mapping_on_for_an_existing_table(spark, table, put, look) -> None:
+def test_an_odd_name_enables_column_mapping_for_an_existing_table(spark, table, put, look) -> None:
     put(spark.sql("SELECT 1 AS a, array(named_struct('p', 2)) AS deep"))
     transaction = begin(spark, table)
     transaction.define(
@@ -132,8 +132,10 @@ def test_clustering_stays_on_a_column_that_gets_another_type(spark, put, look) -
         commit = put(spark.sql(query.format(given)), cluster_columns=("k", "s.x"))
         assert look.detail()["clusteringColumns"] == ["K", "s.x"]
         assert look.state().cluster_columns == ("K", "s.x")
-        told = [a["domainMetadata"] for a in look.actions(commit.version) if "domainMetadata" in a]
-        assert len(told) == 1
+        changes = [
+            a["domainMetadata"] for a in look.actions(commit.version) if "domainMetadata" in a
+        ]
+        assert len(changes) == 1
     later = put(
         spark.sql(query.format("CAST(id AS STRING)") + " WHERE id > 0"),
         cluster_columns=("k", "s.x"),

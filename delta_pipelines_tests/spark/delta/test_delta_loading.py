@@ -136,7 +136,7 @@ def test_a_table_that_was_replaced_since_is_not_read(spark, table, put, look) ->
     assert caught.value.transient
 
 
-def test_a_version_that_is_gone_is_told(spark, table, put, look) -> None:
+def test_a_version_that_is_gone_is_reported(spark, table, put, look) -> None:
     put(spark.range(2))
     put(spark.range(3))
     pinned = look.state()
@@ -146,7 +146,7 @@ def test_a_version_that_is_gone_is_told(spark, table, put, look) -> None:
         read_pinned(spark, pinned)
 
 
-def test_a_commit_tells_its_operation_metrics_and_user_metadata(spark, table, put, look) -> None:
+def test_a_history_entry_has_operation_metrics_and_user_metadata(spark, table, put, look) -> None:
     put(spark.range(3))
     spark.sql(f"DELETE FROM {table} WHERE id = 0")
     first = history_entry(spark, look.state().location, 0)
@@ -182,13 +182,13 @@ def test_many_tables_are_looked_up_at_once_as_they_are_one_by_one(
     entries = known_entries(spark, identifiers)
     assert set(entries) == set(identifiers)
     for identifier in identifiers:
-        told = []
+        outcomes = []
         for entry in (None, entries.get(identifier)):
             try:
-                told.append(load_table(spark, identifier, entry))
+                outcomes.append(load_table(spark, identifier, entry))
             except DatasetError as error:
-                told.append(str(error))
-        assert told[0] == told[1], identifier
+                outcomes.append(str(error))
+        assert outcomes[0] == outcomes[1], identifier
     assert entries[identifiers[2]].table is None
     assert round_trips(lambda: known_entries(spark, [])) == []
     assert known_entries(spark, []) == {}

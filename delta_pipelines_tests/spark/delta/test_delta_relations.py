@@ -16,7 +16,7 @@ def test_a_declared_input_is_found_by_its_alias_and_not_looked_into(spark, put, 
     assert kinds(late) == [("declared", "flights")]
 
 
-def test_a_table_tells_location_version_and_id(spark, table, put, look) -> None:
+def test_a_table_has_location_version_and_id(spark, table, put, look) -> None:
     commit = put(spark.range(3))
     name = f"spark_catalog.{table}"
     expected = Relation("delta", name, commit.location, 0, commit.table_id)
@@ -50,7 +50,7 @@ def test_a_self_join_is_one_relation(spark, table, put) -> None:
     assert kinds(joined) == [("delta", f"spark_catalog.{table}")]
 
 
-def test_files_tell_their_paths(spark, tmp_path) -> None:
+def test_files_have_their_paths(spark, tmp_path) -> None:
     (tmp_path / "a b").mkdir()
     (tmp_path / "a b" / "x.csv").write_text("a\n1\n")
     found = relations(spark.read.csv(str(tmp_path / "a b")))
@@ -71,7 +71,7 @@ def test_rows_of_unknown_origin_are_opaque(spark, table, put) -> None:
     assert kinds(spark.sql("SELECT 1")) == [("local", None)]
 
 
-def test_streams_and_change_feeds_are_told_from_batches(spark, table, put, look) -> None:
+def test_streams_and_change_feeds_differ_from_batches(spark, table, put, look) -> None:
     commit = put(spark.range(3), properties={"delta.enableChangeDataFeed": "true"})
     stream = relations(spark.readStream.table(str(table)))
     name = f"spark_catalog.{table}"

@@ -113,16 +113,16 @@ def test_a_tag_cancels_the_jobs_of_its_block_and_no_others(spark) -> None:
     while not spark.sparkContext.statusTracker().getActiveJobsIds():
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    begun = time.monotonic()
+    cancelled_at = time.monotonic()
     cancel_tag(spark, "to-cancel")
     thread.join(60)
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - cancelled_at < 30
     assert isinstance(outcome[0], DatasetError)
     assert "cancelled" in str(outcome[0])
     assert spark.range(3).count() == 3
 
 
-def test_a_tag_ends_with_its_block(spark) -> None:
+def test_a_tag_is_removed_after_its_block(spark) -> None:
     with job_tag(spark, "one"), job_tag(spark, "two"):
         assert sorted(spark.sparkContext.getJobTags()) == ["one", "two"]
     assert list(spark.sparkContext.getJobTags()) == []

@@ -34,13 +34,13 @@ CHANGES = (
 )
 
 
-def places(
+def locations(
     spark: SparkSession, identifiers: list[Identifier], entries: dict[Identifier, CatalogEntry]
 ) -> dict[str, str | None]:
     return {one.name: registered_location(spark, one, entries.get(one)) for one in identifiers}
 
 
-def test_tables_are_told_from_their_rows_as_hive_tells_them(
+def test_one_query_finds_the_tables_that_hive_finds(
     spark: SparkSession, schema: str, tmp_path: Path, round_trips: RoundTrips
 ) -> None:
     names = [f"t{number}" for number in range(12)]
@@ -63,7 +63,7 @@ def test_tables_are_told_from_their_rows_as_hive_tells_them(
         spark.sql(change.format(schema=schema, moved=moved))
         entries = catalog_entries(spark, identifiers)
         assert entries.keys() == set(identifiers)
-        assert places(spark, identifiers, entries) == places(spark, identifiers, {}), change
+        assert locations(spark, identifiers, entries) == locations(spark, identifiers, {}), change
         of_rows = {one.name for one in identifiers if entries[one].location is not None}
         assert of_rows >= {"t0", "t1", "t11", "BigLetters", "placed8"}
         assert not of_rows & {"a_file", "of_hive", "nothing"}
@@ -77,7 +77,7 @@ def test_tables_are_told_from_their_rows_as_hive_tells_them(
 @pytest.mark.parametrize(
     "asked", [["t"], ["t", "a b"], ["t", "t`"], ["t", "T"], ["t", "x'"], ["t", "ü"], ["t", "İ"]]
 )
-def test_odd_names_are_hives_to_tell(spark: SparkSession, schema: str, asked: list[str]) -> None:
+def test_odd_names_are_left_to_hive(spark: SparkSession, schema: str, asked: list[str]) -> None:
     spark.sql(f"CREATE TABLE {schema}.t (id INT) USING delta")
     identifiers = [Identifier(None, schema, name) for name in asked]
     entries = catalog_entries(spark, identifiers)

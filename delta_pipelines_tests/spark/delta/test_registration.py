@@ -24,18 +24,20 @@ def test_two_that_enter_the_same_table_both_succeed(spark, table, written) -> No
     assert spark.catalog.getTable(str(table)).tableType == "MANAGED"
 
 
-def test_a_name_that_another_table_got_meanwhile_is_told(spark, table, written, tmp_path) -> None:
+def test_a_name_that_another_table_got_meanwhile_is_reported(
+    spark, table, written, tmp_path
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     spark.sql(f"CREATE TABLE {table} (id INT) USING delta LOCATION '{elsewhere}'")
-    with pytest.raises(DatasetError, match="drop one of the two") as told:
+    with pytest.raises(DatasetError, match="drop one of the two") as error:
         register(spark, table, written)
-    assert str(elsewhere) in str(told.value)
-    assert written in str(told.value)
+    assert str(elsewhere) in str(error.value)
+    assert written in str(error.value)
     assert spark.table(str(table)).count() == 0
 
 
 def test_what_cannot_be_entered_is_left_to_the_next_run(spark, written) -> None:
-    with pytest.raises(DatasetError, match="could not be registered in the catalog") as told:
+    with pytest.raises(DatasetError, match="could not be registered in the catalog") as error:
         register(spark, Identifier(None, "no_such_schema", "t"), written)
-    assert told.value.transient
-    assert "The next run registers it." in str(told.value)
+    assert error.value.transient
+    assert "The next run registers it." in str(error.value)
