@@ -213,18 +213,18 @@ def maintain(
 
 @cli.command()
 @session_options
-def relocate(place: SessionOptions) -> None:
+def relocate(options: SessionOptions) -> None:
     """Repair the embedded catalog of a warehouse that was moved or copied.
 
     Its catalog names the tables where they were; afterwards it names them where they are now.
     """
     from delta_pipelines.session.relocation import relocate_warehouse
 
-    if place.catalog is not None:
+    if options.catalog is not None:
         raise SessionError("`relocate` repairs an embedded catalog: leave out `--catalog`.")
     with errors.status("starting Spark ..."):
         changed = relocate_warehouse(
-            place.warehouse, config=place.settings, lock_timeout=place.lock_timeout
+            options.warehouse, config=options.settings, lock_timeout=options.lock_timeout
         )
     console.print(f"{changed} locations changed." if changed else "Nothing to change.")
 

@@ -66,7 +66,7 @@ def read_sql(
 def use_problem(table: TableName) -> str | None:
     """Refuse what Spark accepts only after a table's name, because the name will be replaced."""
     if table.time_travel:
-        text = "the run pins one version of every dataset; remove the version or time."
+        text = "the run pins one version of every dataset; remove AS OF."
         return f"the SQL reads {table.name!r} at a version: {text}"
     if _is_bare_sample(table):
         return f"give the sample an alias: {table.name} TABLESAMPLE (...) AS {table.parts[-1]}."

@@ -77,7 +77,7 @@ def test_other_assets_find_the_settings_of_the_resource_that_they_ask(
         assert seen(b) == ("Asia/Tokyo", None)
         assert seen(c) == (plain, None)
     # Not while a run relies on its settings.
-    with run_of(a.session_in_turn()):
+    with run_of(a.session_for_run()):
         assert seen(c) == seen(lake({ZONE: "Europe/Paris"})) == ("Asia/Tokyo", "7")
     assert seen(c) == (plain, None)
     # What somebody else sets in between is theirs, and what is so without the resources.

@@ -37,6 +37,16 @@ ORDER = {
     ),
 }
 """Parts of a package from the ground up: each may import from those before it."""
+PRIVATE_WORDS = frozenset(
+    {
+        *("told", "tell", "tells", "anew", "held", "whose", "begun", "somebody", "nobody"),
+        *("mark", "marks", "ends", "turn", "turns", "place", "places"),
+    }
+)
+"""Words that no identifier of the package has: they do not say what a value is."""
+FOREIGN_NAMES = frozenset({"trackHighWaterMarks"})
+"""Of Delta's own classes."""
+
 Rule = Callable[[str], Iterator[str]]
 
 JVM_NAMES = frozenset({"_jvm", "_jsparkSession", "_jdf", "_jsc", "_sc"})
@@ -120,6 +130,21 @@ def circles(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
+def private_words(text: str) -> Iterator[str]:
+    """Identifiers with a word that says nothing to a maintainer."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                pass
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.keyword(arg=str(name)):
+                pass
+            case _:
+                continue
+        words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
+        if name not in FOREIGN_NAMES and PRIVATE_WORDS & {word.lower() for word in words}:
+            yield f"line {node.lineno}: {name}"
+
+
 def prints(text: str) -> Iterator[str]:
     """Calls of the built-in `print`."""
     for node in ast.walk(ast.parse(text)):
@@ -164,6 +189,8 @@ def _found(text: str, *patterns: re.Pattern[str]) -> Iterator[str]:
         (dagster_imports, "def f():\n    from dagster._core import x", "from dagsterish import x"),
         (dagster_imports, "from dagster_pyspark import LazyPySparkResource", "dagster = 1"),
         (dagster_imports, "importlib.import_module('dagster')", "importlib.import_module('rich')"),
+        (private_words, "told = 1", "message = 'told'"),
+        (private_words, "class _EndsOfFiles: ...", "appends = returned.bookmarks"),
         (prints, "if x:\n    print(x)", "console.print(x)"),
         (too_long, "x = 1\n" * MOST_LINES, "x = 1\n" * (MOST_LINES - 1)),
         (machine_paths, "data = '/home/" + "ann/data'", "data = Path.home() / 'data'"),
@@ -229,6 +256,10 @@ def test_only_the_dagster_layer_imports_dagster() -> None:
 
 def test_the_package_prints_nothing() -> None:
     assert offences(prints, package_files()) == []
+
+
+def test_identifiers_say_what_a_value_is() -> None:
+    assert offences(private_words, package_files()) == []
 
 
 def test_no_file_of_the_package_is_too_long() -> None:

@@ -24,7 +24,7 @@ class SessionSource(Protocol):
         """Its Spark settings as flat dotted keys with text values."""
         ...
 
-    def session_in_turn(self) -> SparkSession:
+    def session_for_run(self) -> SparkSession:
         """The session with its settings, for a run."""
         ...
 
@@ -45,7 +45,7 @@ class Guard:
             SessionError: As for `DeltaPipelineResource.spark_session`.
         """
         self.known = Redaction.of(self._resource.flat_config, os.environ)
-        spark = self._resource.session_in_turn()
+        spark = self._resource.session_for_run()
         self.exit_stack.enter_context(run_of(spark))
         self.known = self.known.knowing(settings_of(spark))
         return spark

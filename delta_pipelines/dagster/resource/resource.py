@@ -131,7 +131,7 @@ class DeltaPipelineResource(LazyPySparkResource):
             apply_settings(spark, self.flat_config, self._owner)
         return spark
 
-    def session_in_turn(self) -> SparkSession:
+    def session_for_run(self) -> SparkSession:
         """The session with this resource's settings, for a run.
 
         Raises:

@@ -22,7 +22,7 @@ class Resource:
     def __init__(self):
         self.flat_config = {"spark.acme.password": SECRET}
 
-    def session_in_turn(self):
+    def session_for_run(self):
         return Session()
 
 
