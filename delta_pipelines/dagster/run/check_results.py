@@ -51,9 +51,9 @@ def checks_left_out(
     if not left:
         return None
     return (
-        f"These checks are skipped: {', '.join(left)}. A check is evaluated on the rows that a refresh of "
-        f"its table writes, and the table is not selected. Materialize the asset to evaluate its "
-        f"checks."
+        f"These checks are skipped: {', '.join(left)}. A check is evaluated on the rows that a "
+        f"refresh of its table writes, and the table is not selected. Materialize the asset to "
+        f"evaluate its checks."
     )
 
 
