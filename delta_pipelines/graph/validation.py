@@ -29,8 +29,12 @@ def expectation_problems(declaration: Declaration) -> list[str]:
         return []
     if declaration.kind not in KINDS:
         kind = declaration.kind.replace("_", " ")
-        text = f"a {kind} cannot have expectations, because it writes no rows"
-        return [f"{text}. Put them on the dataset that reads it."]
+        return [
+            (
+                f"a {kind} cannot have expectations, because it writes no rows. Put them on the "
+                "dataset that reads it."
+            )
+        ]
     names = [expectation.name for expectation in declaration.expectations]
     repeated = sorted({name for name in names if names.count(name) > 1})
     texts = [f"the expectation {name!r} is declared more than once." for name in repeated]
