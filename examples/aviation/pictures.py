@@ -1,0 +1,40 @@
+"""Take the pictures of the docs from a running demo: `python -m examples.aviation.pictures`.
+
+Run `make demo`, press *Materialize all* and wait for the run before. Needs Chromium in the PATH.
+"""
+
+import argparse
+import shutil
+import subprocess
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
+LOCATION = "examples.aviation.definitions:__repository__"
+GROUPS = ",".join(f"{LOCATION}:{group}" for group in ("reference", "operations", "delays"))
+PAGES = {
+    "asset-page.png": ("/assets/aviation/airports", "1600,1000"),
+    "asset-graph.png": (f"/asset-groups?expanded={GROUPS}", "1600,1100"),
+}
+"""Picture -> page of the UI, and width and height of the window in pixels."""
+LOADING_MS = 25_000
+"""How long a page's scripts may run, in the browser's own time."""
+
+
+def main() -> None:
+    """Take every picture; fails when Chromium is missing or a page cannot be opened."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", default="http://127.0.0.1:3000", help="address of the UI")
+    url = parser.parse_args().url
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        parser.error("Chromium is not in the PATH.")
+    for name, (page, window) in PAGES.items():
+        command = [
+            *(browser, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={window}"),
+            *(f"--virtual-time-budget={LOADING_MS}", f"--screenshot={FOLDER / name}", url + page),
+        ]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+
+if __name__ == "__main__":
+    main()
