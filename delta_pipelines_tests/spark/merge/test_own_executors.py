@@ -335,21 +335,14 @@ def test_it_is_one_commit_that_says_merge(spark, tmp_path):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
     steps = []
     with observing(lambda step, _: steps.append(step)):
-        merge = merge_into(
-            spark,
-            path,
-            changes(spark),
-            "t.id = s.id",
-            executor="classic",
-            user_metadata={"run_id": "r1"},
-        )
+        merge = merge_into(spark, path, changes(spark), "t.id = s.id", executor="classic")
         merge = merge.when_matched_update_all("s.n > 0").when_not_matched_insert_all()
         result = merge.execute()
     assert Step.MERGE in steps
     info = commit_info(path, 1)
     assert (result.version, last_version(path), info["operation"]) == (1, 1, "MERGE")
     assert info["isBlindAppend"] is False
-    assert '"run_id": "r1"' in info["userMetadata"]
+    assert '"merge_token": ' in info["userMetadata"]
     assert '"actionType":"update"' in info["operationParameters"]["matchedPredicates"]
     assert len(info["operationMetrics"]) == 22
     assert Path(path, "_delta_log").exists()
