@@ -45,7 +45,7 @@ REFUSED = [
     ("SELECT * FROM global_temp.seen_by_all", {}, "temporary view global_temp.seen_by_all"),
     (TOO_LONG, {}, "its text has 33,014 characters, but the catalog stores at most 32,700"),
     ("SELECT 2 AS x", {"comment": "c" * 33_000}, "property 'comment' has 33,000 characters"),
-    ("SELECT 2 AS x", {"table_properties": {"k" * 257: "1"}}, "keeps 256"),
+    ("SELECT 2 AS x", {"table_properties": {"k" * 257: "1"}}, "stores at most 256"),
 ]
 
 
@@ -132,7 +132,9 @@ def test_a_reader_sees_the_old_or_the_new_view_at_any_time(spark, schema, old):
 
 def test_a_table_under_the_views_name_stays(spark, schema):
     spark.sql(f"CREATE TABLE {schema}.v USING delta AS SELECT 7 AS x")
-    assert "is a table" in str(failure(run(declaring(schema, "SELECT 1 AS x"), spark).results["v"]))
+    assert "has a table of this name" in str(
+        failure(run(declaring(schema, "SELECT 1 AS x"), spark).results["v"])
+    )
     assert rows_of(spark, f"{schema}.v") == [(7,)]
 
 

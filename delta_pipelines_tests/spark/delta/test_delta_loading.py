@@ -127,7 +127,7 @@ def test_a_table_that_was_replaced_since_is_not_read(spark, table, put, look) ->
     put(spark.range(2))
     pinned = look.state()
     spark.sql(f"DROP TABLE {table}")
-    with pytest.raises(DatasetError, match="replaced since the plan") as caught:
+    with pytest.raises(DatasetError, match="was replaced after planning") as caught:
         read_pinned(spark, pinned)
     assert caught.value.transient
     put(spark.range(5))

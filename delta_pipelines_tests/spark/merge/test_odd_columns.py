@@ -90,7 +90,7 @@ def test_a_path_may_be_written_as_sql_has_it(spark, tmp_path):
 def test_an_argument_of_a_wrong_type_is_named(spark, tmp_path, argument, value):
     ours = create(spark, tmp_path / "t", "k INT", [(1,)])
     given = {"target": ours, "source": spark.range(1), "on": "t.k = s.id", argument: value}
-    with pytest.raises(MergeError, match=f"{argument} is "):
+    with pytest.raises(MergeError, match=f"{argument} must be "):
         merge_into(spark, **given).when_matched_delete().execute()
 
 

@@ -127,8 +127,10 @@ def test_what_cannot_be_planned_concerns_itself_and_its_readers_alone(spark, sch
     pipeline.materialized_view("broken", "SELECT nowhere FROM t1")
     pipeline.materialized_view("reads_broken", "SELECT * FROM broken")
     datasets = pipeline.plan(spark).datasets
-    skipped = {dataset.name for dataset in datasets if dataset.skipped}
-    failed = {dataset.name for dataset in datasets if dataset.error and not dataset.skipped}
+    skipped = {dataset.name for dataset in datasets.values() if dataset.skipped}
+    failed = {
+        dataset.name for dataset in datasets.values() if dataset.error and not dataset.skipped
+    }
     assert (failed, skipped) == ({"broken"}, {"reads_broken"})
 
 

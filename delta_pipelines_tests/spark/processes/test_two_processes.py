@@ -135,7 +135,7 @@ answer = refused, long.status, [row[0] for row in rows_of(spark, "viewed.v")]
 def test_a_view_keeps_its_definition_there_too_and_its_text_has_no_limit(workers) -> None:
     (twice, key, comment), status, rows = workers[0].do(CHANGED_VIEW)
     assert "column X occurs twice" in twice
-    assert "keeps 256" in key
+    assert "stores at most 256" in key
     assert (
         "property 'comment' has 33,000 characters, but the catalog stores at most 32,672" in comment
     )
@@ -167,9 +167,9 @@ def test_a_catalog_that_lets_nobody_in_says_why_and_what_to_do(workers, server) 
     ]
     workers[0].do(WRONG)
     password, user, database, port = (workers[0].do(f"answer = told({a!r})") for a in addresses)
-    assert re.match(rf"The catalog server {at} refuses the user metastore: .*password", password)
+    assert re.match(rf"The catalog server {at} rejects the user metastore: .*password", password)
     assert "wrong-secret" not in password
-    assert f"The catalog server {at} refuses the user nobody-known" in user
+    assert f"The catalog server {at} rejects the user nobody-known" in user
     assert f"{at} has no database nowhere: create it (`createdb --owner metastore nowh" in database
     assert "The catalog server 127.0.0.1:9 cannot be reached" in port
 
