@@ -9,11 +9,8 @@ import subprocess
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
-LOCATION = "examples.aviation.definitions:__repository__"
-GROUPS = ",".join(f"{LOCATION}:{group}" for group in ("reference", "operations", "delays"))
 PAGES = {
     "asset-page.png": ("/assets/aviation/airports", "1600,1000"),
-    "asset-graph.png": (f"/asset-groups?expanded={GROUPS}", "1600,1100"),
 }
 """Picture -> page of the UI, and width and height of the window in pixels."""
 LOADING_MS = 25_000
