@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.write.row_casts import conform
-from delta_pipelines.delta.write.transaction import begin
+from delta_pipelines.delta.write.transaction import Transaction, begin
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Table
@@ -48,16 +48,12 @@ def append_batch(
             the write failed.
         ExpectationError: Rows break an expectation that fails the refresh.
     """
-    transaction = begin(rows.sparkSession, table.identifier)
-    check_epoch(transaction.base, table, batch_id)
-    _check_not_restored(rows.sparkSession, table, context, transaction.base)
-    metadata = {**metadata, **_based_on(transaction.base)}
-    last = transaction.remembered(batch_id.application)
-    if last is not None and last >= batch_id.number:
-        _pass_over(rows)
+    opened = _opened(rows, table, context, batch_id)
+    if opened is None:
         return BatchResult(None, {})
-    assert transaction.base is not None
-    rows = conform(rows, transaction.base.schema, table.name)
+    transaction, base = opened
+    metadata = {**metadata, BASED_ON_KEY: base.version}
+    rows = conform(rows, base.schema, table.name)
     watch = Watch(rows, flow.declaration.expectations)
     transaction.append(watch.rows)
     expectations = watch.results(table.name)
@@ -82,20 +78,30 @@ def _pass_over(rows: "DataFrame") -> None:
         log.debug("Cannot compute a micro-batch again that the table already has: %s", error)
 
 
+def _opened(
+    rows: "DataFrame", table: Table, context: UpdateContext, batch_id: BatchId
+) -> tuple[Transaction, TableState] | None:
+    """Begin the transaction of a micro-batch; None if the table already has the batch."""
+    transaction = begin(rows.sparkSession, table.identifier)
+    base = check_epoch(transaction.base, table, batch_id)
+    _check_not_restored(rows.sparkSession, table, context, base)
+    last = transaction.remembered(batch_id.application)
+    if last is not None and last >= batch_id.number:
+        _pass_over(rows)
+        return None
+    return transaction, base
+
+
 def _check_not_restored(
-    spark: "SparkSession", table: Table, context: UpdateContext, base: TableState | None
+    spark: "SparkSession", table: Table, context: UpdateContext, base: TableState
 ) -> None:
     """Reject a batch after a RESTORE that removed earlier ones; it would hide the loss."""
-    if base is not None and base.version != context.tally(table.identifier).version:
+    if base.version != context.tally(table.identifier).version:
         flows = context.plan.graph.flows_of(table.identifier)
         check_not_restored(spark, table, flows, base)
 
 
-def _based_on(base: TableState | None) -> dict[str, object]:
-    return {BASED_ON_KEY: base.version} if base is not None else {}
-
-
-def check_epoch(base: TableState | None, table: Table, batch_id: BatchId) -> None:
+def check_epoch(base: TableState | None, table: Table, batch_id: BatchId) -> TableState:
     """Reject a batch if its checkpoint is no longer one of the table's checkpoints.
 
     Args:
@@ -103,20 +109,23 @@ def check_epoch(base: TableState | None, table: Table, batch_id: BatchId) -> Non
         table: The declared table.
         batch_id: The batch's checkpoint and number.
 
+    Returns:
+        The table, which exists.
+
     Raises:
         DatasetError: The table was dropped, wiped or recreated while the stream ran.
     """
     checkpoints = checkpoints_of(base.properties) if base else {}
-    known = (
-        {c.application(base.table_id, flow) for flow, c in checkpoints.items()} if base else set()
-    )
-    if batch_id.application not in known:
+    if base is None or batch_id.application not in {
+        checkpoint.application(base.table_id, flow) for flow, checkpoint in checkpoints.items()
+    }:
         raise DatasetError(
             "another run refreshed the table fully, or recreated it, while this run was appending; "
             "this run wrote nothing more. Run it again.",
             dataset=table.name,
             transient=True,
         )
+    return base
 
 
 def merge_batch(
@@ -142,15 +151,11 @@ def merge_batch(
             meantime, or the merge failed.
     """
     session = rows.sparkSession
-    transaction = begin(session, table.identifier)
-    base = transaction.base
-    check_epoch(base, table, batch_id)
-    _check_not_restored(session, table, context, base)
-    metadata = {**metadata, **_based_on(base)}
-    last = transaction.remembered(batch_id.application)
-    if base is None or (last is not None and last >= batch_id.number):
-        _pass_over(rows)
+    opened = _opened(rows, table, context, batch_id)
+    if opened is None:
         return BatchResult(None, {})
+    transaction, base = opened
+    metadata = {**metadata, BASED_ON_KEY: base.version}
     session.conf.set(TXN_APPLICATION, batch_id.application)
     session.conf.set(TXN_NUMBER, str(batch_id.number))
     try:

@@ -103,7 +103,7 @@ class TableRun:
             self._work(state, lease)
             return load_table(self._spark, identifier)
 
-    def _work(self, state: "TableState", lease: "Lease | None") -> None:
+    def _work(self, state: "TableState", lease: "Lease") -> None:
         upkeep = TableUpkeep(
             self._spark,
             self._table.identifier,
@@ -122,8 +122,7 @@ class TableRun:
             left.remove("vacuum")
             self._note = note
         while left:
-            if lease is not None:
-                lease.check()
+            lease.check()
             command: Callable[[], int] = getattr(upkeep, left[0])
             self._done[left[0]] = command()
             del left[0]

@@ -78,7 +78,7 @@ def spark_config(
     if _is_local(extra.get("spark.master", config["spark.master"])):
         config |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     options = [_CODE_CACHE, *memory_options()]
-    options += archive_options() if extra.get(SHORTCUTS, "true") == "true" else []
+    options += archive_options() if extra.get(SHORTCUTS, "true").lower() == "true" else []
     options += [] if _logs_by_own_settings(extra) else [_log_option()]
     if catalog is not None:
         config |= catalog.settings()

@@ -52,7 +52,7 @@ def start_spark(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "
             spark = builder.getOrCreate()
             spark.catalog.databaseExists("default")
         quieten_query_errors()
-        if config.get(SHORTCUTS, "true") == "true":
+        if config.get(SHORTCUTS, "true").lower() == "true":
             forget_origins(spark)
     except CatalogServerError:
         raise

@@ -66,7 +66,7 @@ class UpdateContext:
         self._replanned: dict[Identifier, DatasetPlan] = {}
         self._leases: dict[Identifier, Lease] = {}
 
-    def leased(self, spark: "SparkSession", planned: DatasetPlan, lease: Lease | None) -> bool:
+    def leased(self, spark: "SparkSession", planned: DatasetPlan, lease: Lease) -> bool:
         """Record the lease of a dataset, and check whether another run was faster than this one.
 
         From now on only this run works on the table. Every difference from the plan happened before
@@ -75,13 +75,11 @@ class UpdateContext:
         Args:
             spark: The session that planned.
             planned: The dataset's plan.
-            lease: Its lease; None in a test without one.
+            lease: Its lease.
 
         Returns:
             True when another run held the lease or changed the dataset after this run was planned.
         """
-        if lease is None:
-            return False
         self._leases[planned.identifier] = lease
         return lease.waited or self._is_outdated(spark, planned)
 

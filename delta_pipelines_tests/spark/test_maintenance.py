@@ -128,11 +128,13 @@ def test_a_retention_that_is_not_on_the_table_yet_keeps_the_old_files(spark, sch
     pipeline = grown(spark, schema, 2)
     before = data_files(warehouse, schema)
     spark.sql(f"ALTER TABLE {schema}.orders SET TBLPROPERTIES ('{RETENTION}' = 'interval 1 hours')")
-    told = pipeline.maintain(spark, datasets=["orders"]).tables["orders"]
-    assert told.status == "completed"
-    assert told.note is not None
-    assert "'interval 0 hours' in the declaration and 'interval 1 hours' on the table" in told.note
-    assert "refresh the table first" in str(told)
+    result = pipeline.maintain(spark, datasets=["orders"]).tables["orders"]
+    assert result.status == "completed"
+    assert result.note is not None
+    assert (
+        "'interval 0 hours' in the declaration and 'interval 1 hours' on the table" in result.note
+    )
+    assert "refresh the table first" in str(result)
     assert before < data_files(warehouse, schema)
 
 

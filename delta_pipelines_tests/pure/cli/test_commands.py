@@ -378,3 +378,20 @@ def test_a_module_beside_it_hides_none_of_pythons_own_from_spark_workers(
     del sys.modules["shop_beside"]  # as in a worker, which cannot import it
     sys.path.remove(str(folder / "pipelines"))
     assert pickle.loads(sent)(4) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--catalog", "postgresql://etl@localhost/metastore"], "leave out `--catalog`"),
+        ([], "There is no embedded catalog in"),
+    ],
+)
+def test_only_an_embedded_catalog_is_relocated(
+    tmp_path: Path, options: list[str], why: str
+) -> None:
+    arguments = ["relocate", "--warehouse", str(tmp_path / "nothing here"), *options]
+    result = CliRunner().invoke(command.cli, arguments)
+    assert isinstance(result.exception, SessionError)
+    assert why in str(result.exception)
+    assert not (tmp_path / "nothing here").exists()

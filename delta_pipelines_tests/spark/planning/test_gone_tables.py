@@ -13,9 +13,9 @@ from delta_pipelines_tests.support.pipelines import rows_of, run_well, scratch
 def pipeline(schema: str) -> dp.Pipeline:
     """A materialized view, a table that keeps its rows, and a reader of both."""
     declared = scratch(schema)
-    declared.materialized_view("anew", "SELECT 1 AS id")
+    declared.materialized_view("recreated", "SELECT 1 AS id")
     declared.upsert("kept", "SELECT 1 AS id, 2 AS n", keys=["id"])
-    declared.materialized_view("reader", "SELECT kept.n FROM kept JOIN anew USING (id)")
+    declared.materialized_view("reader", "SELECT kept.n FROM kept JOIN recreated USING (id)")
     return declared
 
 
@@ -27,10 +27,10 @@ def test_kept_rows_are_not_replaced_by_an_empty_table_and_other_tables_are_recre
     folder.rename(aside)
 
     plan = pipeline.plan(spark)
-    planned = plan.datasets["anew"]
+    planned = plan.datasets["recreated"]
     assert (planned.action, planned.reason) == (
         "create",
-        f"its files are gone from file:{folder}/anew",
+        f"its files are gone from file:{folder}/recreated",
     )
     planned = plan.datasets["kept"]
     assert planned.action == "none"
@@ -40,7 +40,7 @@ def test_kept_rows_are_not_replaced_by_an_empty_table_and_other_tables_are_recre
     with pytest.raises(dp.PipelineRunError):
         pipeline.run(spark)
     assert not (folder / "kept").exists()
-    assert rows_of(spark, f"{schema}.anew") == [(1,)]
+    assert rows_of(spark, f"{schema}.recreated") == [(1,)]
 
     shutil.rmtree(folder)
     aside.rename(folder)

@@ -185,8 +185,8 @@ except dp.SessionError as error:
 
 
 def test_a_resource_that_names_no_catalog_gets_not_the_one_of_another(workers, server, warehouse):
-    told = workers[0].do(UNNAMED.format(warehouse=str(warehouse)))
-    assert f"uses the catalog {server.url}. This resource has no `catalog`" in told
+    message = workers[0].do(UNNAMED.format(warehouse=str(warehouse)))
+    assert f"uses the catalog {server.url}. This resource has no `catalog`" in message
 
 
 def test_what_one_process_makes_the_other_reads_and_refreshes(workers) -> None:
