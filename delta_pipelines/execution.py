@@ -50,7 +50,6 @@ def collect(
     plan: Plan,
     spark: "SparkSession",
     *,
-    force: bool,
     strict: bool,
     raise_on_error: bool,
     max_concurrency: int,
@@ -67,7 +66,6 @@ def collect(
     execution = Execution(
         plan,
         spark,
-        force=force,
         max_concurrency=max_concurrency,
         lease_timeout=lease_timeout,
         just_planned=True,
@@ -239,8 +237,8 @@ class Execution:
                 left = leave_to_later(self._spark, planned, self._context)
                 if left is not None:
                     return left
-                self._context.plan_again(self._spark, planned.identifier)
-            return self._refresh(self._context.planned(planned.identifier))
+                self._context.plans.plan_again(self._spark, planned.identifier)
+            return self._refresh(self._context.plans.planned(planned.identifier))
 
     def _refresh(self, planned: DatasetPlan) -> Outcome:
         dataset = self._plan.graph[planned.identifier]
@@ -253,13 +251,10 @@ class Execution:
     def _completed(
         self, planned: DatasetPlan, outcome: Outcome, seconds: float, attempts: int
     ) -> DatasetResult:
-        planned = self._context.planned(planned.identifier)
+        planned = self._context.plans.planned(planned.identifier)
         dataset = self._plan.graph[planned.identifier]
-        # Full refreshes may have been forbidden on the table after the run was planned.
-        late = planned.identifier in self._plan.full and planned.action == "refresh"
-        reset_blocked = late or planned.identifier in self._plan.blocked
         reason = outcome.reason
-        if isinstance(dataset, Table) and reset_blocked and outcome.status == "unchanged":
+        if isinstance(dataset, Table) and planned.reset_blocked and outcome.status == "unchanged":
             has = planned.base.properties if planned.base else {}
             reason = f"{reason}; {not_allowed(dataset, has)}"
         return DatasetResult(
@@ -277,7 +272,7 @@ class Execution:
             changes=planned.changes,
             inputs=self._inputs(planned.identifier),
             notes=(*planned.notes, *outcome.notes, *_broken(outcome.expectations)),
-            reset_blocked=reset_blocked,
+            reset_blocked=planned.reset_blocked,
             attempts=attempts,
             merge=outcome.merge,
             expectations=outcome.expectations,
@@ -285,7 +280,7 @@ class Execution:
 
     def _inputs(self, identifier: Identifier) -> dict[str, int | None]:
         flows = self._plan.graph.flows_of(identifier)
-        return {k: v for flow in flows for k, v in self._context.inputs(flow).items()}
+        return {k: v for flow in flows for k, v in self._context.queries.inputs(flow).items()}
 
     def _cancel(self, running: dict[Future[DatasetResult], Identifier]) -> None:
         self._context.cancelled.set()

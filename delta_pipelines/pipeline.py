@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from delta_pipelines.model.maintenance_result import MaintenanceResult
     from delta_pipelines.model.results import DatasetResult, RunResult
     from delta_pipelines.planning.plan import Plan
-    from delta_pipelines.planning.selection import Selectable
+    from delta_pipelines.planning.refresh_request import Selectable
 
 
 class Pipeline(DeclaresDatasets):
@@ -131,14 +131,14 @@ class Pipeline(DeclaresDatasets):
             ('full_refresh', ())
         """
         from delta_pipelines.planning.planner import make_plan
-        from delta_pipelines.planning.selection import Selection
+        from delta_pipelines.planning.refresh_request import RefreshRequest
 
         check_count(max_concurrency, "max_concurrency")
-        check_flag(full_refresh_all, "full_refresh_all")
-        check_flag(force, "force")
-        selection = Selection.of(refresh, full_refresh, full_refresh_all, reset_checkpoints)
+        request = RefreshRequest.of(
+            refresh, full_refresh, full_refresh_all, reset_checkpoints, force
+        )
         check_session(spark)
-        return make_plan(self, spark, selection, force, max_concurrency=max_concurrency)
+        return make_plan(self, spark, request, max_concurrency=max_concurrency)
 
     def run(
         self,
@@ -184,23 +184,19 @@ class Pipeline(DeclaresDatasets):
             (True, 1200)
         """
         from delta_pipelines.execution import collect
+        from delta_pipelines.planning.planner import make_plan
+        from delta_pipelines.planning.refresh_request import RefreshRequest
 
         _check_pace(max_concurrency, lease_timeout)
-        check_flag(strict, "strict")
         check_flag(raise_on_error, "raise_on_error")
-        plan = self.plan(
-            spark,
-            refresh=refresh,
-            full_refresh=full_refresh,
-            full_refresh_all=full_refresh_all,
-            reset_checkpoints=reset_checkpoints,
-            force=force,
-            max_concurrency=max_concurrency,
+        request = RefreshRequest.of(
+            refresh, full_refresh, full_refresh_all, reset_checkpoints, force, strict
         )
+        check_session(spark)
+        plan = make_plan(self, spark, request, max_concurrency=max_concurrency)
         return collect(
             plan,
             spark,
-            force=force,
             strict=strict,
             raise_on_error=raise_on_error,
             max_concurrency=max_concurrency,

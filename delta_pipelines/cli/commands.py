@@ -13,18 +13,14 @@ from rich.table import Table
 from delta_pipelines.cli.console import Credentials, console_on
 from delta_pipelines.cli.options import (
     SessionOptions,
-    force_option,
-    full_refresh_all_option,
-    full_refresh_option,
     lease_timeout_option,
-    refresh_option,
-    reset_checkpoint_option,
+    refresh_options,
     session_options,
-    strict_option,
 )
 from delta_pipelines.cli.target import load_pipeline
 from delta_pipelines.errors import DatasetError, PipelineError, SessionError
 from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.planning.refresh_request import RefreshRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,22 +64,12 @@ def validate(target: str) -> None:
 @cli.command()
 @target_argument
 @session_options
-@refresh_option
-@full_refresh_option
-@full_refresh_all_option
-@reset_checkpoint_option
-@force_option
-@strict_option
+@refresh_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(
     target: str,
     options: SessionOptions,
-    refresh: tuple[str, ...],
-    full_refresh: tuple[str, ...],
-    full_refresh_all: bool,
-    reset_checkpoints: tuple[str, ...],
-    force: bool,
-    strict: bool,
+    request: RefreshRequest,
     as_json: bool,
 ) -> None:
     """Show what a run would do; changes nothing. Exits with 1 when a dataset cannot be planned.
@@ -91,23 +77,17 @@ def plan(
     If there is no warehouse yet, an empty one is created.
     """
     from delta_pipelines.cli.plan_view import plan_text, strict_refusal
+    from delta_pipelines.planning.planner import make_plan
 
     pipeline = load_pipeline(target)
-    check_names(pipeline, refresh, full_refresh, reset_checkpoints)
-    planned = pipeline.plan(
-        session(options),
-        refresh=refresh or None,
-        full_refresh=full_refresh,
-        full_refresh_all=full_refresh_all,
-        reset_checkpoints=reset_checkpoints,
-        force=force,
-    )
+    check_names(pipeline, request)
+    planned = make_plan(pipeline, session(options), request)
     if as_json:
         click.echo(json.dumps(planned.to_dict(), indent=2))
     else:
         console.print(plan_text(planned), end="", soft_wrap=True)
     if planned.errors:
-        if strict:
+        if request.strict:
             errors.print(strict_refusal(planned), style="red")
         sys.exit(1)
 
@@ -115,41 +95,21 @@ def plan(
 @cli.command()
 @target_argument
 @session_options
-@refresh_option
-@full_refresh_option
-@full_refresh_all_option
-@reset_checkpoint_option
-@force_option
-@strict_option
+@refresh_options
 @lease_timeout_option
 def run(
     target: str,
     options: SessionOptions,
-    refresh: tuple[str, ...],
-    full_refresh: tuple[str, ...],
-    full_refresh_all: bool,
-    reset_checkpoints: tuple[str, ...],
-    force: bool,
-    strict: bool,
+    request: RefreshRequest,
     lease_timeout: float,
 ) -> None:
     """Plan and run, with live progress. Exits with 1 when a dataset failed or was skipped."""
     from delta_pipelines.cli.run_view import run_in_terminal
 
     pipeline = load_pipeline(target)
-    check_names(pipeline, refresh, full_refresh, reset_checkpoints)
-    succeeded = run_in_terminal(
-        pipeline,
-        session(options),
-        console,
-        refresh=refresh or None,
-        full_refresh=full_refresh,
-        full_refresh_all=full_refresh_all,
-        reset_checkpoints=reset_checkpoints,
-        force=force,
-        strict=strict,
-        lease_timeout=lease_timeout,
-    )
+    check_names(pipeline, request)
+    spark = session(options)
+    succeeded = run_in_terminal(pipeline, spark, console, request, lease_timeout=lease_timeout)
     if not succeeded:
         sys.exit(1)
 
@@ -252,23 +212,16 @@ class _WithoutCredentials(logging.Formatter):
         return self._known.redaction.text(super().format(record))
 
 
-def check_names(
-    pipeline: Pipeline,
-    refresh: tuple[str, ...],
-    full_refresh: tuple[str, ...],
-    reset_checkpoints: tuple[str, ...],
-) -> None:
+def check_names(pipeline: Pipeline, request: RefreshRequest) -> None:
     """Check the declarations and the selected names before Spark starts.
 
     Raises:
         UnknownDatasetError: A name matches no dataset; the most similar name is suggested.
         DeclarationError: The graph has problems, or a name to reset has no checkpoint.
     """
-    from delta_pipelines.planning.selection import Selection, refresh_set
+    from delta_pipelines.planning.refresh_set import refresh_set
 
-    # The plan itself logs which datasets a full refresh may not touch.
-    names = Selection.of([*refresh, *full_refresh], (), False, reset_checkpoints)
-    refresh_set(pipeline.graph(), names)
+    refresh_set(pipeline.graph(), request)
 
 
 def session(options: SessionOptions) -> "SparkSession":

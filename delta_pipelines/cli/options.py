@@ -9,6 +9,7 @@ import click
 
 from delta_pipelines.cli.console import Credentials
 from delta_pipelines.errors import SessionError
+from delta_pipelines.planning.refresh_request import RefreshRequest
 from delta_pipelines.session.config import derby_database, spark_config, warehouse_location
 from delta_pipelines.session.session import LOCK_TIMEOUT
 from delta_pipelines.update.lease_record import LEASE_TIMEOUT
@@ -104,19 +105,19 @@ lease_timeout_option = click.option(
     metavar="SECONDS",
     help="Maximum wait of a table for another run that is writing to it.",
 )
-force_option = click.option(
+_force = click.option(
     "--force", is_flag=True, help="Also refresh datasets whose sources have not changed."
 )
-strict_option = click.option(
+_strict = click.option(
     "--strict", is_flag=True, help="Run nothing at all when a dataset cannot be planned."
 )
-full_refresh_option = click.option(
+_full_refresh = click.option(
     "--full-refresh", multiple=True, metavar="NAME", help="Wipe and recompute; repeatable."
 )
-full_refresh_all_option = click.option(
+_full_refresh_all = click.option(
     "--full-refresh-all", is_flag=True, help="Refresh every selected dataset fully."
 )
-reset_checkpoint_option = click.option(
+_reset_checkpoint = click.option(
     "--reset-checkpoint",
     "reset_checkpoints",
     multiple=True,
@@ -124,7 +125,7 @@ reset_checkpoint_option = click.option(
     help="Append flow (or table, for all of its flows) that reads its stream from the beginning "
     "again; the rows stay; repeatable.",
 )
-refresh_option = click.option(
+_refresh = click.option(
     "--refresh", multiple=True, metavar="NAME", help="Only these datasets; repeatable."
 )
 
@@ -145,6 +146,36 @@ def session_options(command: Command) -> Command:
         command(options=SessionOptions(warehouse, catalog, lock_timeout, settings), **others)
 
     return _warehouse(_catalog(_settings(_lock_timeout(gathered))))
+
+
+def refresh_options(command: Command) -> Command:
+    """Add the options that select datasets to a command; it gets one argument, `request`."""
+
+    @wraps(command)
+    def gathered(
+        *,
+        refresh: tuple[str, ...],
+        full_refresh: tuple[str, ...],
+        full_refresh_all: bool,
+        reset_checkpoints: tuple[str, ...],
+        force: bool,
+        strict: bool,
+        **others: object,
+    ) -> None:
+        request = RefreshRequest(
+            refresh=refresh or None,
+            full_refresh=full_refresh,
+            full_refresh_all=full_refresh_all,
+            reset_checkpoints=reset_checkpoints,
+            force=force,
+            strict=strict,
+        )
+        command(request=request, **others)
+
+    options = (_refresh, _full_refresh, _full_refresh_all, _reset_checkpoint, _force, _strict)
+    for option in reversed(options):
+        gathered = option(gathered)
+    return gathered
 
 
 def new_warehouse(options: SessionOptions) -> Path | None:

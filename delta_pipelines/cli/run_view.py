@@ -1,6 +1,6 @@
 """Plan and run a pipeline in the terminal, with live progress."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from delta_pipelines.execution import Execution
 from delta_pipelines.model.results import DatasetResult
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.planning.plan import Plan
+from delta_pipelines.planning.planner import make_plan
+from delta_pipelines.planning.refresh_request import RefreshRequest
 from delta_pipelines.update.lease_record import LEASE_TIMEOUT
 
 if TYPE_CHECKING:
@@ -23,36 +25,30 @@ def run_in_terminal(
     pipeline: Pipeline,
     spark: "SparkSession",
     console: Console,
+    request: RefreshRequest,
     *,
-    refresh: Sequence[str] | None = None,
-    full_refresh: Sequence[str] = (),
-    full_refresh_all: bool = False,
-    reset_checkpoints: Sequence[str] = (),
-    force: bool = False,
-    strict: bool = False,
     lease_timeout: float = LEASE_TIMEOUT,
 ) -> bool:
     """Show the plan, run it with live progress, and show the results.
 
-    The arguments are those of `Pipeline.run`. With `strict`, nothing at all is run when a dataset
-    cannot be planned; the plan shows why.
+    With `strict`, nothing at all is run when a dataset cannot be planned; the plan shows why.
+
+    Args:
+        pipeline: The declarations.
+        spark: A session with Delta's extension and catalog.
+        console: Where the output goes.
+        request: What to refresh.
+        lease_timeout: Maximum seconds that a dataset waits for another run that works on it.
 
     Returns:
         True when no dataset failed or was skipped, and `strict` did not stop the run.
     """
-    plan = pipeline.plan(
-        spark,
-        refresh=refresh,
-        full_refresh=full_refresh,
-        full_refresh_all=full_refresh_all,
-        reset_checkpoints=reset_checkpoints,
-        force=force,
-    )
+    plan = make_plan(pipeline, spark, request)
     console.print(plan_text(plan), soft_wrap=True)
-    if strict and plan.errors:
+    if request.strict and plan.errors:
         console.print(strict_refusal(plan), style="bold red", soft_wrap=True)
         return False
-    execution = Execution(plan, spark, force=force, lease_timeout=lease_timeout, just_planned=True)
+    execution = Execution(plan, spark, lease_timeout=lease_timeout, just_planned=True)
     results = _results(execution.results(), plan, console)
     console.print(results_table(results))
     for remark in remarks(results):

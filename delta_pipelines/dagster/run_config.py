@@ -1,42 +1,13 @@
 """The run config of a pipeline's op: tables to refresh fully and streams to read again."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
 from delta_pipelines.dagster.specs.asset_keys import config_names, reset_names
 from delta_pipelines.graph.graph import Graph, Table, View
-
-
-@dataclass(frozen=True)
-class RefreshRequest:
-    """The refresh that a run config requests.
-
-    Args:
-        full_refresh: Tables to wipe and compute from scratch; declared or qualified names.
-        full_refresh_all: Refresh every selected table fully.
-        force: Refresh also the datasets that have not changed.
-        reset_checkpoints: Append flows, or tables (all their flows), that read their streams from
-            the beginning again and keep the existing rows.
-        strict: Run nothing if a dataset cannot be planned.
-    """
-
-    full_refresh: frozenset[str] = frozenset()
-    full_refresh_all: bool = False
-    force: bool = False
-    reset_checkpoints: frozenset[str] = frozenset()
-    strict: bool = False
-
-    def __or__(self, other: "RefreshRequest") -> "RefreshRequest":
-        return RefreshRequest(
-            self.full_refresh | other.full_refresh,
-            self.full_refresh_all or other.full_refresh_all,
-            self.force or other.force,
-            self.reset_checkpoints | other.reset_checkpoints,
-            self.strict or other.strict,
-        )
+from delta_pipelines.planning.refresh_request import RefreshRequest
 
 
 def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
@@ -176,9 +147,9 @@ def read_request(config: object) -> RefreshRequest:
     if not isinstance(config, Mapping):
         return RefreshRequest()
     return RefreshRequest(
-        full_refresh=frozenset(config.get("full_refresh", ())),
+        full_refresh=tuple(config.get("full_refresh", ())),
         full_refresh_all=bool(config.get("full_refresh_all", False)),
         force=bool(config.get("force", False)),
-        reset_checkpoints=frozenset(config.get("reset_checkpoints", ())),
+        reset_checkpoints=tuple(config.get("reset_checkpoints", ())),
         strict=bool(config.get("strict", False)),
     )

@@ -35,6 +35,7 @@ from delta_pipelines.model.run_steps import Step, reached
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.plan import DatasetPlan, Plan
+from delta_pipelines.planning.query.input_binding import flow_session
 from delta_pipelines.planning.refresh_set import construct_full_refresh_set
 from delta_pipelines.planning.schema.ownership import owner
 from delta_pipelines.planning.schema.view_definition import (
@@ -84,15 +85,13 @@ class DatasetManager:
             The graph with the storage path of every table that was materialized.
         """
         context = _update(context)
-        planned = context.plan.datasets
-        # Includes the protected tables, which `construct_full_refresh_set` logs.
-        requested = context.plan.full | context.plan.blocked
+        plan, materialized = context.plan, {}
+        # As in the seed. The plan has decided the same; here the log names the protected tables.
         _, refresh, full = construct_full_refresh_set(
             list(graph.tables),
-            refresh=[d.identifier for d in planned.values()],
-            full_refresh=[d.identifier for d in planned.values() if d.identifier in requested],
+            refresh=[dataset.identifier for dataset in plan.datasets.values()],
+            full_refresh=list(plan.full | plan.blocked),
         )
-        materialized = {}
         for identifier in graph.order:
             dataset = graph[identifier]
             if isinstance(dataset, Table) and identifier in {*refresh, *full}:
@@ -124,7 +123,7 @@ class DatasetManager:
             DatasetError: The refresh failed; the table is unchanged.
         """
         context = _update(context)
-        context.begin_again(self._spark, table, is_full_refresh=is_full_refresh)
+        context.plans.begin_again(self._spark, table, is_full_refresh=is_full_refresh)
         outcome = self.refresh_table(graph, table, is_full_refresh, context)
         return dataclasses.replace(table, normalized_path=outcome.facts.location)
 
@@ -133,21 +132,21 @@ class DatasetManager:
     ) -> Outcome:
         """Do what `materialize_table` does, and return the outcome."""
         log.info("Materializing metadata for table [%s].", table.identifier)
-        is_full_refresh = context.wipes(self._spark, table, is_full_refresh)
-        planned = context.planned(table.identifier)
+        is_full_refresh = context.plans.wipes(self._spark, table, is_full_refresh)
+        planned = context.plans.planned(table.identifier)
         if planned.streams:
             return self._stream(graph, table, is_full_refresh, context)
         flow = graph.flow(table.identifier)
         left = leave_as_planned(self._spark, planned, context)
         if left is not None and not is_full_refresh:
             return left
-        session = context.session(self._spark, flow)
+        session = flow_session(self._spark, flow)
         with active(session), explained(table.name):
             if not planned.is_registered:  # else its schema exists
                 ensure_schema(session, table.identifier)
-            rows = context.rows(session, flow)
+            rows = context.queries.rows(session, flow)
             # Before the rows are read: the next run must notice changes that happen meanwhile.
-            context.dependencies(flow)
+            context.queries.dependencies(flow)
             transaction = begin(session, table.identifier, is_new=planned.base is None)
             definition = planned.definition
             if definition is None:
@@ -192,7 +191,7 @@ class DatasetManager:
                 failed[identifier] = failed[broken[0]]
                 continue
             try:
-                context.planned(identifier)
+                context.plans.planned(identifier)
                 flow = graph.flow(identifier)
                 self.materialize_view(dataset, flow, pipeline=context.plan.pipeline)
             except PipelineError as error:
@@ -242,13 +241,13 @@ class DatasetManager:
 
     def refresh_view(self, graph: Graph, view: View, context: UpdateContext) -> Outcome:
         """Publish one view unless it is already published the same way; return the outcome."""
-        planned = context.planned(view.identifier)
+        planned = context.plans.planned(view.identifier)
         flow = graph.flow(view.identifier)
-        session = context.session(self._spark, flow)
+        session = flow_session(self._spark, flow)
         with active(session), explained(view.name):
             schema = planned.schema
             if schema is None or not context.reads_as_planned(view.identifier):
-                schema = context.rows(session, flow).schema
+                schema = context.queries.rows(session, flow).schema
             existing = load_view(session, view.identifier)
             facts = TableFacts(schema=schema)
             pipeline = context.plan.pipeline
@@ -268,7 +267,7 @@ class DatasetManager:
         self, graph: Graph, table: Table, is_full_refresh: bool, context: UpdateContext
     ) -> Outcome:
         """Refresh a table by its streams, one commit per micro-batch."""
-        planned = context.planned(table.identifier)
+        planned = context.plans.planned(table.identifier)
         flows = graph.flows_of(table.identifier)
         if planned.definition is None:
             raise DatasetError("the plan of this table has no definition.", dataset=table.name)
@@ -276,7 +275,7 @@ class DatasetManager:
             if not planned.is_registered:
                 ensure_schema(self._spark, table.identifier)
             transaction = begin(self._spark, table.identifier, is_new=planned.base is None)
-            defined = context.defined.get(table.identifier)
+            defined = context.plans.defined.get(table.identifier)
             if defined is not None and transaction.base is not None:
                 # An earlier attempt has created, wiped or altered the table; do not do it twice.
                 _check_same(defined, transaction.base.definition, table.name)
@@ -298,7 +297,7 @@ class DatasetManager:
         transaction: Transaction,
         context: UpdateContext,
     ) -> Outcome:
-        planned = context.planned(table.identifier)
+        planned = context.plans.planned(table.identifier)
         if planned.definition is not None:
             transaction.define(planned.definition)
         watch = Watch(rows, flow.declaration.expectations)

@@ -47,6 +47,7 @@ from delta_pipelines.model.run_steps import Step, reached
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import Commit, TableState
 from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.planning.query.input_binding import flow_session
 from delta_pipelines.planning.schema.flow_definition import fits, flow_definition, given_columns
 from delta_pipelines.planning.schema.remedies import outdated_reason
 from delta_pipelines.planning.schema.schema_evolution import needs_rewrite
@@ -132,13 +133,15 @@ class StreamRun:
         # A wipe also removes checkpoints of flows that are no longer declared: their rows go too.
         current = checkpoints_of(base.properties) if base and not decision.wipe else {}
         spark, context = self._spark, self._context
-        self._tables = {flow.key: context.stream_tables(spark, flow) for flow in self._flows}
+        self._tables = {
+            flow.key: context.queries.stream_tables(spark, flow) for flow in self._flows
+        }
         sources = {
             flow: {str(i.plain): StreamSource.of(state) for i, state in read.items()}
             for flow, read in self._tables.items()
         }
         restarted: set[str] = set()
-        if self._table.identifier not in self._context.defined:
+        if self._table.identifier not in self._context.plans.defined:
             reset = self._context.plan.reset_checkpoints
             restarted = {flow.key for flow in self._flows if flow.name.lower() in reset}
         going_on = [f for f in self._flows if f.key in current and f.key not in restarted]
@@ -164,7 +167,7 @@ class StreamRun:
             restarted=tuple(restarted),
             run=context.run_id,
             # Columns found by an earlier attempt are newer than those of the plan.
-            columns={} if self._table.identifier in context.defined else self._planned.given,
+            columns={} if self._table.identifier in context.plans.defined else self._planned.given,
         )
         properties = {
             **planned.properties,
@@ -210,7 +213,7 @@ class StreamRun:
             self._tally.committed(commit.version, self._planned)
         state = load_table(self._spark, self._table.identifier) if commit.changed else base
         if state is not None:
-            self._context.defined[self._table.identifier] = state.definition
+            self._context.plans.defined[self._table.identifier] = state.definition
 
     def _stream(self, flow: Flow, table_id: str) -> None:
         last = ""
@@ -231,18 +234,18 @@ class StreamRun:
     def _stream_once(self, flow: Flow, table_id: str) -> None:
         from pyspark.errors import StreamingQueryException
 
-        session = self._context.session(self._spark, flow)
+        session = flow_session(self._spark, flow)
         checkpoint = self._checkpoints[flow.key]
         path = self._path(flow, checkpoint)
         batches = _Batches(self, flow, checkpoint.application(table_id, flow.key))
         with active(session), quiet_callbacks():
-            rows = self._context.rows(session, flow, as_planned=False)
+            rows = self._context.queries.rows(session, flow, as_planned=False)
             is_known = given_columns(rows.schema) == checkpoint.columns
             if not is_known or self._schema is None or not fits(rows.schema, self._schema):
                 self._evolve()
             # For a single flow the plan has checked this, and would have skipped the table.
             has_others = len(self._flows) > 1
-            versions = self._context.stream_versions(flow)
+            versions = self._context.queries.stream_versions(flow)
             if has_others and are_at_their_end(session, rows, path, versions):
                 return
             reached(Step.STREAM, str(self._table.identifier))
@@ -309,7 +312,7 @@ class StreamRun:
         return self._cannot_go_on(StreamFailure.EXPIRED, failure, flow)
 
     def _cannot_go_on(self, why: StreamFailure, error: Exception, flow: Flow) -> DatasetError:
-        defined = self._context.defined.get(self._table.identifier)
+        defined = self._context.plans.defined.get(self._table.identifier)
         return cannot_go_on(self._table, flow, defined.properties if defined else {}, why, error)
 
     def _evolve(self) -> None:
@@ -318,9 +321,11 @@ class StreamRun:
         assert transaction.base is not None
         given = {}
         for flow in self._flows:
-            session = self._context.session(self._spark, flow)
+            session = flow_session(self._spark, flow)
             with active(session):
-                given[flow.name] = self._context.rows(session, flow, as_planned=False).schema
+                given[flow.name] = self._context.queries.rows(
+                    session, flow, as_planned=False
+                ).schema
         definition = flow_definition(
             self._table,
             transaction.base,

@@ -188,12 +188,14 @@ class UpsertRun:
         )
         result = MergeCommand(self._session, spec).run()
         notes = (f"merged by the {result.executor} executor: {result.executor_reason}",)
-        planned = self._context.planned(self._table.identifier)
+        planned = self._context.plans.planned(self._table.identifier)
         if result.version is None:
             state, facts, rows = counted_facts(self._session, base.identifier)
             self._context.versions.wrote(state)
             if state.log_end == base.log_end:  # else another writer's rows may have come since
-                remember_dependencies(self._session, state, self._context.dependencies(self._flow))
+                remember_dependencies(
+                    self._session, state, self._context.queries.dependencies(self._flow)
+                )
             return Outcome(
                 status="unchanged",
                 action="none",
@@ -357,7 +359,7 @@ class UpsertRun:
         return marked.drop(_DELETE, _SEQUENCE)
 
     def _completed(self, commit: Commit, metrics: "dict[str, int]", rows: int | None) -> Outcome:
-        planned = self._context.planned(self._table.identifier)
+        planned = self._context.plans.planned(self._table.identifier)
         state, facts, counted = counted_facts(self._session, self._table.identifier)
         self._context.versions.wrote(state)
         return Outcome(

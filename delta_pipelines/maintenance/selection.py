@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Graph, Table
 from delta_pipelines.graph.table_properties import OPTIMIZE, PURGE, VACUUM, flag
-from delta_pipelines.planning.selection import Selectable, names_of
+from delta_pipelines.planning.refresh_request import Selectable, names_of
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.query.column_lineage import ColumnLineage
 from delta_pipelines.planning.query.declared_inputs import InputVersion
+from delta_pipelines.planning.refresh_set import RefreshSet
 from delta_pipelines.planning.schema.ownership import PropertyChange
 from delta_pipelines.planning.schema.schema_diff import SchemaChange
-from delta_pipelines.planning.selection import RefreshSet
 from delta_pipelines.security.redaction import Redaction
 
 _SIGNS = {"create": "+", "refresh": "~", "full_refresh": "!", "none": " "}
@@ -51,6 +51,7 @@ class DatasetPlan:
         streams: True when its query is a stream, so that it is refreshed batch by batch.
         column_lineage: The input columns that each column is computed from; None when it was not
             asked for, when nothing is to be done, or when it is unknown.
+        reset_blocked: True when a full refresh was asked for that its properties do not allow.
 
     Example:
         >>> print(sales.plan(spark).datasets["orders"].reason)
@@ -78,6 +79,7 @@ class DatasetPlan:
     how: str = ""
     streams: bool = False
     column_lineage: ColumnLineage | None = None
+    reset_blocked: bool = False
 
     def refreshed(self, why: str) -> "DatasetPlan":
         """Return the same plan as a refresh, for a reason that became known later.

@@ -11,6 +11,7 @@ from delta_pipelines.model.merge_result import merge_metrics
 from delta_pipelines.model.results import Outcome, TableFacts
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.planning.query.input_binding import flow_session
 from delta_pipelines.planning.skipping.dependency_trace import last_write
 from delta_pipelines.planning.skipping.skip_decision import DECIDED, Verdict, judge, judge_overtaken
 from delta_pipelines.planning.table_action import TableDecision
@@ -75,13 +76,13 @@ def leave_unchanged(
     """
     if base is None or table.kind not in DECIDED:
         return None
-    planned = context.planned(table.identifier)
+    planned = context.plans.planned(table.identifier)
     flow = context.plan.graph.flow(table.identifier)
-    if is_full_refresh or table.identifier in context.plan.blocked:
+    if is_full_refresh or planned.reset_blocked:
         if planned.action == "none":
-            context.refreshes(table.identifier, "a full refresh was asked for")
+            context.plans.refreshes(table.identifier, "a full refresh was asked for")
         return None
-    now = context.dependencies(flow)
+    now = context.queries.dependencies(flow)
     if now is None:
         verdict = Verdict(False, "this session cannot tell what its rows depend on")
     else:
@@ -92,7 +93,7 @@ def leave_unchanged(
             force=context.force,
         )
     if not verdict.unchanged:
-        context.refreshes(table.identifier, verdict.reason)
+        context.plans.refreshes(table.identifier, verdict.reason)
         return None
     context.versions.wrote(base)
     return _unchanged(session, table.kind, base, verdict.reason)
@@ -121,10 +122,10 @@ def leave_to_later(
     if context.force or planned.action == "full_refresh" or base is None or not base.registered:
         return None
     flow = context.plan.graph.flow(planned.identifier)
-    session = context.session(spark, flow)
+    session = flow_session(spark, flow)
     with active(session), explained(planned.name):
-        context.rows(session, flow, as_planned=False)
-        now = context.dependencies(flow)
+        context.queries.rows(session, flow, as_planned=False)
+        now = context.queries.dependencies(flow)
         verdict = judge_overtaken(last_write(session, base, context.plan.pipeline), now)
         if verdict is None:
             return None

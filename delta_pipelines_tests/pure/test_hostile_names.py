@@ -10,7 +10,8 @@ import delta_pipelines as dp
 from delta_pipelines.cli.commands import cli
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
 from delta_pipelines.dagster.run_config import op_config_schema
-from delta_pipelines.planning.selection import Selection, refresh_set
+from delta_pipelines.planning.refresh_request import RefreshRequest
+from delta_pipelines.planning.refresh_set import refresh_set
 from delta_pipelines_tests.support.hostile_names import IMPOSSIBLE, NAMES, printable
 
 LEGAL = re.compile(r"[A-Za-z0-9_]{1,128}")
@@ -133,7 +134,7 @@ def test_a_hostile_name_in_a_selection_is_unknown(what):
         with pytest.raises(dp.UnknownDatasetError) as told:
             refresh_set(
                 graph,
-                Selection.of(
+                RefreshRequest.of(
                     **{
                         "refresh": None,
                         "full_refresh": (),

@@ -28,8 +28,9 @@ ORDER = {
         *("stream", "startup", "write", "merge"),
     ),
     "planning": (
-        *("skipping", "planning_threads", "storage_root", "refresh_set", "schema", "query"),
-        *("selection", "table_action", "plan", "streams", "planner"),
+        *("skipping", "planning_threads", "storage_root", "refresh_request", "refresh_set"),
+        *("schema", "query", "table_action", "plan", "planning_scope", "streams"),
+        *("table_planner", "view_planner", "planner"),
     ),
     "dagster": (
         *("specs", "run_config", "run", "assets", "resource", "jobs", "sources", "definitions"),

@@ -8,6 +8,7 @@ from rich.console import Console
 import delta_pipelines as dp
 from delta_pipelines.cli.run_view import run_in_terminal
 from delta_pipelines.flows.stream_refresh import StreamRun
+from delta_pipelines.planning.refresh_request import RefreshRequest
 from delta_pipelines_tests.support.pipelines import rows_of, scratch
 
 
@@ -27,12 +28,13 @@ def test_a_checkpoint_is_reset_and_the_rows_stay(spark, schema, monkeypatch):
 
     def run(**options):
         told = io.StringIO()
-        assert run_in_terminal(pipeline, spark, Console(file=told, width=120), **options)
+        console = Console(file=told, width=120)
+        assert run_in_terminal(pipeline, spark, console, RefreshRequest(**options))
         return told.getvalue()
 
     assert re.search(r"t +completed +create +\+1 ", run())
     with monkeypatch.context() as patched:
         patched.setattr(StreamRun, "run", no_stream)
         assert "its streams have nothing new" in run()
-    assert re.search(r"t +completed +refresh +\+1 ", run(reset_checkpoints=["landed"]))
+    assert re.search(r"t +completed +refresh +\+1 ", run(reset_checkpoints=("landed",)))
     assert rows_of(spark, f"{schema}.t") == [(1,), (1,)]

@@ -7,13 +7,12 @@ import dagster as dg
 from delta_pipelines.dagster.resource.redacted_session import guarded_session
 from delta_pipelines.dagster.resource.resource import DeltaPipelineResource
 from delta_pipelines.dagster.run.report import plan_failure, plan_metadata
-from delta_pipelines.dagster.run.step_selection import work_of
+from delta_pipelines.dagster.run.step_request import step_request
 from delta_pipelines.dagster.run_config import op_config_schema, read_request
 from delta_pipelines.dagster.specs.asset_specs import check_pipeline
 from delta_pipelines.dagster.specs.op_names import checked_op_name
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.pipeline import Pipeline
-from delta_pipelines.planning.selection import Selection
 
 
 def build_plan_job(
@@ -82,20 +81,11 @@ def plan_job_of(
         resource: DeltaPipelineResource = getattr(context.resources, resource_key)
         request = read_request(context.op_config)
         everything = [dataset.identifier for dataset in graph.assets]
-        work = work_of(graph, everything, request, (), lambda _: {})
-        for remark in work.remarks:
+        request, remarks = step_request(graph, everything, request, (), lambda _: {})
+        for remark in remarks:
             context.log.info(remark)
-        selection = Selection(
-            work.refresh, work.full_refresh, reset_checkpoints=work.reset_checkpoints
-        )
         with guarded_session(resource, context.log) as (spark, _):
-            plan = make_plan(
-                pipeline,
-                spark,
-                selection,
-                request.force,
-                max_concurrency=resource.max_concurrency,
-            )
+            plan = make_plan(pipeline, spark, request, max_concurrency=resource.max_concurrency)
             context.log.info(str(plan))
             failed = plan_failure(plan)
             if failed is not None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from delta_pipelines.dagster.run_config import RefreshRequest, launched_request
+from delta_pipelines.dagster.run_config import launched_request
+from delta_pipelines.planning.refresh_request import RefreshRequest
 
 FROM_FAILURE_TAGS = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
 """Dagster's tags of a run that resumes its parent from a failure."""

@@ -35,7 +35,7 @@ from delta_pipelines.dagster.run.report import (
     results_table,
     summary,
 )
-from delta_pipelines.dagster.run.step_selection import stored_checkpoints, work_of
+from delta_pipelines.dagster.run.step_request import step_request, stored_checkpoints
 from delta_pipelines.dagster.run_config import requested_refresh
 from delta_pipelines.dagster.specs.binding import PipelineBinding, binding_of, names_of
 from delta_pipelines.dagster.specs.check_specs import expectations_of
@@ -43,7 +43,6 @@ from delta_pipelines.execution import Execution
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.model.results import DatasetResult
 from delta_pipelines.planning.plan import Plan
-from delta_pipelines.planning.selection import Selection
 
 StepEvent: TypeAlias = "dg.MaterializeResult[None] | dg.AssetCheckResult"
 """An event that a step reports to Dagster."""
@@ -98,15 +97,15 @@ def run_step(
         return
     request = requested_refresh(context)
     spark = session()
-    work = work_of(binding.graph, chosen, request, attempts, stored_checkpoints(spark))
-    for remark in work.remarks:
+    request, remarks = step_request(
+        binding.graph, chosen, request, attempts, stored_checkpoints(spark)
+    )
+    for remark in remarks:
         context.log.info(remark)
-    selection = Selection(work.refresh, work.full_refresh, reset_checkpoints=work.reset_checkpoints)
     plan = make_plan(
         binding.pipeline,
         spark,
-        selection,
-        request.force,
+        request,
         lineage=True,
         max_concurrency=max_concurrency,
     )
@@ -119,7 +118,6 @@ def run_step(
         plan,
         spark,
         run_id=context.run.run_id,
-        force=request.force,
         max_concurrency=max_concurrency,
         lease_timeout=lease_timeout,
         just_planned=True,

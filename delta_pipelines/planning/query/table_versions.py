@@ -14,6 +14,7 @@ from delta_pipelines.delta.log.loading import (
 from delta_pipelines.delta.stream.stream_reader import empty_stream, read_stream, stream_schema
 from delta_pipelines.delta.write.row_casts import empty_frame
 from delta_pipelines.errors import DatasetError
+from delta_pipelines.graph.graph import Table
 from delta_pipelines.model.declarations import Changes, Stream
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_state import TableState
@@ -122,9 +123,10 @@ class Tables:
             self._schemas[key] = schema_exists(self._spark, identifier)
         return self._schemas[key]
 
-    def known(self, identifier: Identifier) -> TableState | None:
-        """The earlier result of `state`; None when it was not called, or failed."""
-        return self._states.get(identifier)
+    def properties(self, table: Table) -> "Mapping[str, str]":
+        """The properties of a loaded table; empty when it does not exist or was not loaded."""
+        state = self._states.get(table.identifier)
+        return state.properties if state is not None else {}
 
     def will_write(self, identifier: Identifier, schema: "StructType") -> None:
         """Record that this run writes a table, and the columns that it will have."""

@@ -8,17 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.graph.table_properties import RESET_ALLOWED, protecting
+from delta_pipelines.planning.refresh_set import is_protected
 
 _NOT_ALLOWED = f"a full refresh was asked for, but {RESET_ALLOWED} is"
-
-
-def is_protected(table: Table, current: Mapping[str, str]) -> bool:
-    """True when a full refresh of a table becomes a refresh.
-
-    Either the declaration or the table's own properties (`current`) protect it. A declaration that
-    allows full refreshes again takes effect after one refresh, which writes it to the table.
-    """
-    return not table.reset_allowed or bool(protecting(current))
 
 
 def not_allowed(table: Table, current: Mapping[str, str]) -> str:

@@ -31,9 +31,9 @@ from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.plan import Plan
 from delta_pipelines.planning.query.input_binding import is_stream
 from delta_pipelines.planning.query.table_versions import Tables
+from delta_pipelines.planning.refresh_set import RefreshSet
 from delta_pipelines.planning.schema.remedies import copied_reason, full_refresh_of, outdated_reason
 from delta_pipelines.planning.schema.schema_evolution import needs_rewrite
-from delta_pipelines.planning.selection import RefreshSet
 from delta_pipelines.planning.skipping.redacted_names import recorded_name
 from delta_pipelines.planning.streams.put_back import check_target, put_back
 from delta_pipelines.planning.streams.restore_detection import check_not_restored

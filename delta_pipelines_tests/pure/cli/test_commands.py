@@ -17,8 +17,8 @@ from delta_pipelines.cli import commands as command
 from delta_pipelines.cli.console import console_on
 from delta_pipelines.errors import PipelineError, SessionError
 from delta_pipelines.model.named_sequence import NamedSequence
-from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.planning.plan import Plan
+from delta_pipelines.planning.refresh_request import RefreshRequest
 
 GOOD = """
 import delta_pipelines as dp
@@ -231,12 +231,15 @@ def test_a_run_waits_for_other_runs_for_its_lease_timeout(
     graph = command.load_pipeline("scratch_sales.py:sales").graph()
     made = Plan("sales", graph, NamedSequence([]))
     monkeypatch.setattr("delta_pipelines.session.session.get_session", lambda *_, **__: object())
-    monkeypatch.setattr(Pipeline, "plan", lambda *_, **__: made)
+    planner = Called()
+    monkeypatch.setattr("delta_pipelines.cli.run_view.make_plan", planner.instead(made))
     execution = SimpleNamespace(results=lambda: (result for result in ()))
     monkeypatch.setattr("delta_pipelines.cli.run_view.Execution", called.instead(execution))
     result = invoke("run", "scratch_sales.py:sales", "--force", *given)
     assert result.exit_code == 0, result.output
-    assert (called["force"], called["lease_timeout"]) == (True, waits)
+    assert isinstance(planner["arguments"], tuple)
+    assert planner["arguments"][2] == RefreshRequest(force=True)
+    assert called["lease_timeout"] == waits
 
 
 @pytest.mark.parametrize(("given", "waits"), [((), 600.0), (("--lease-timeout", "7"), 7.0)])

@@ -19,6 +19,7 @@ from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.named_sequence import NamedSequence
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.planning.plan import DatasetPlan, Plan
+from delta_pipelines.planning.refresh_request import RefreshRequest
 
 SHOP = """
 import delta_pipelines as dp
@@ -78,10 +79,11 @@ def test_a_strict_run_runs_nothing_when_a_dataset_cannot_be_planned(
     runs: bool,
 ) -> None:
     shop, plan = plan_with(*broken)
-    monkeypatch.setattr(shop, "plan", lambda *_, **__: plan)
+    monkeypatch.setattr("delta_pipelines.cli.run_view.make_plan", lambda *_: plan)
     output = io.StringIO()
     spark = cast(SparkSession, object())
-    succeeded = run_in_terminal(shop, spark, Console(file=output, width=120), strict=strict)
+    console = Console(file=output, width=120)
+    succeeded = run_in_terminal(shop, spark, console, RefreshRequest(strict=strict))
     assert bool(ran) is succeeded is runs
     assert ("--strict: nothing is run" in output.getvalue()) is not runs
     assert ("no such column." in output.getvalue()) is bool(broken)
@@ -108,7 +110,8 @@ def test_the_commands_pass_it_on(
     monkeypatch.setenv("PYTHONPATH", "")
     monkeypatch.setattr(command, "session", lambda *_: object())
     _, plan = plan_with("orders")
-    monkeypatch.setattr(Pipeline, "plan", lambda *_, **__: plan)
+    monkeypatch.setattr("delta_pipelines.planning.planner.make_plan", lambda *_: plan)
+    monkeypatch.setattr("delta_pipelines.cli.run_view.make_plan", lambda *_: plan)
     target = f"{tmp_path / 'scratch_strict.py'}:shop"
     result = CliRunner().invoke(command.cli, [subcommand, target, *given])
     sys.modules.pop("scratch_strict", None)

@@ -2,9 +2,10 @@ import dagster as dg
 import pytest
 
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
-from delta_pipelines.dagster.run.step_selection import work_of
-from delta_pipelines.dagster.run_config import RefreshRequest, read_request, step_configs
+from delta_pipelines.dagster.run.step_request import step_request
+from delta_pipelines.dagster.run_config import read_request, step_configs
 from delta_pipelines.pipeline import Pipeline
+from delta_pipelines.planning.refresh_request import RefreshRequest
 from delta_pipelines_tests.dagster.sample import sales_pipeline
 
 
@@ -67,11 +68,12 @@ def test_a_qualified_name_asks_for_the_same_as_a_declared_one():
 
     def asked(*names):
         request = read_request({"full_refresh": list(names)})
-        return work_of(graph, chosen, request, (), lambda table: {})
+        return step_request(graph, chosen, request, (), lambda table: {})
 
     assert asked("sales.totals", "orders_raw") == asked("totals", "sales.orders_raw")
-    assert asked("sales.totals").full_refresh == ("sales.totals",)
-    assert asked("sales.totals").remarks == ()
+    narrowed, remarks = asked("sales.totals")
+    assert narrowed.full_refresh == ("sales.totals",)
+    assert remarks == ()
 
 
 @pytest.mark.parametrize("name", ["big_totals", "sales.big_totals"])
@@ -81,9 +83,9 @@ def test_a_view_in_the_list_is_ignored_with_a_remark(definitions, name):
     graph = sales_pipeline().graph()
     chosen = [dataset.identifier for dataset in graph.assets]
     request = read_request({"full_refresh": [name]})
-    work = work_of(graph, chosen, request, (), lambda table: {})
-    assert work.full_refresh == ()
-    assert work.remarks == ("Views, which have no rows to wipe: big_totals.",)
+    narrowed, remarks = step_request(graph, chosen, request, (), lambda table: {})
+    assert narrowed.full_refresh == ()
+    assert remarks == ("Views, which have no rows to wipe: big_totals.",)
 
 
 def test_two_pipelines_in_one_location_keep_their_own_names():
@@ -129,7 +131,7 @@ def test_requests_of_split_steps_are_united():
     request = RefreshRequest()
     for block in step_configs(run_config, ["sales", "sales_2", "sales_3", "bare", "absent"]):
         request |= read_request(block)
-    assert request == RefreshRequest(frozenset({"a", "b"}), True, False, strict=True)
+    assert request == RefreshRequest(None, ("a", "b"), True, strict=True)
 
 
 def test_a_run_without_op_config_asks_for_nothing():

@@ -5,13 +5,14 @@ import delta_pipelines as dp
 from delta_pipelines.dagster import DeltaPipelineResource, build_pipeline_definitions
 from delta_pipelines.dagster.run.earlier_attempts import Attempt
 from delta_pipelines.dagster.run.metadata import row_counts
-from delta_pipelines.dagster.run.step_selection import work_of
-from delta_pipelines.dagster.run_config import RefreshRequest, read_request
+from delta_pipelines.dagster.run.step_request import step_request
+from delta_pipelines.dagster.run_config import read_request
 from delta_pipelines.dagster.specs.asset_keys import reset_names
 from delta_pipelines.dagster.specs.asset_specs import build_specs
 from delta_pipelines.model.checkpoints import Checkpoint
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.results import DatasetResult
+from delta_pipelines.planning.refresh_request import RefreshRequest
 
 
 def events_pipeline():
@@ -74,7 +75,7 @@ def test_a_name_without_a_stream_is_refused_before_launch(job, name):
 
 def test_requests_of_split_steps_are_united_in_their_resets_too():
     one, two = (read_request({"reset_checkpoints": [name]}) for name in ("clicks", "visits"))
-    assert (one | two).reset_checkpoints == {"clicks", "visits"}
+    assert (one | two).reset_checkpoints == ("clicks", "visits")
 
 
 def test_a_table_shows_the_code_of_each_append_flow_and_links_to_each():
@@ -119,18 +120,17 @@ def no_look(table):
 
 def test_a_first_attempt_does_what_was_asked_and_looks_nothing_up():
     chosen = (CLICKS, VISITS)
-    asked = RefreshRequest(frozenset({"clicks", "counted"}), reset_checkpoints=frozenset({"known"}))
-    work = work_of(GRAPH, chosen, RefreshRequest(full_refresh_all=True), (), no_look)
+    work, remarks = step_request(GRAPH, chosen, RefreshRequest(full_refresh_all=True), (), no_look)
     assert work.full_refresh == ("events.clicks", "events.visits")
-    assert work.remarks == ()
+    assert remarks == ()
     asked = read_request(
         {"full_refresh": ["clicks", "counted"], "reset_checkpoints": ["from_web", "visitors"]}
     )
-    work = work_of(GRAPH, chosen, asked, (), no_look)
+    work, remarks = step_request(GRAPH, chosen, asked, (), no_look)
     assert work.refresh == ("events.clicks", "events.visits")
     assert work.full_refresh == ("events.clicks",)
     assert work.reset_checkpoints == ("from_web",)
-    assert work.remarks == (
+    assert remarks == (
         "Not selected here, so not refreshed fully: counted.",
         "Not selected here, so no checkpoint is reset: visitors.",
     )
@@ -167,6 +167,6 @@ RESET = {"reset_checkpoints": ["from_web"]}
     ],
 )
 def test_a_retry_wipes_and_resets_only_what_its_parents_did_not(request_, before, stored, repeated):
-    work = work_of(GRAPH, (CLICKS,), read_request(request_), before, stored)
+    work, remarks = step_request(GRAPH, (CLICKS,), read_request(request_), before, stored)
     assert bool(work.full_refresh or work.reset_checkpoints) == bool(repeated)
-    assert bool(work.remarks) != bool(repeated)
+    assert bool(remarks) != bool(repeated)

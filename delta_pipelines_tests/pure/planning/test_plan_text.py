@@ -11,9 +11,9 @@ from delta_pipelines.model.named_sequence import NamedSequence
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.query.declared_inputs import InputVersion
+from delta_pipelines.planning.refresh_set import RefreshSet
 from delta_pipelines.planning.schema.ownership import PropertyChange
 from delta_pipelines.planning.schema.schema_diff import SchemaChange
-from delta_pipelines.planning.selection import RefreshSet
 
 SCHEMA = StructType([StructField("n", IntegerType()), StructField("m", IntegerType())])
 

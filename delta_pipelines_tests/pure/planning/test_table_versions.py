@@ -27,7 +27,6 @@ def test_what_was_seen_before_is_recognised_and_what_is_loaded_now_counts(monkey
     monkeypatch.setattr(table_versions, "schema_exists", lambda spark, identifier: True)
     known = Tables(None, {ONE: "file:/one", TWO: "file:/two"})
     assert known.locations == {"file:/one": ONE, "file:/two": TWO}
-    assert known.known(ONE) is None
     assert known.pins == {}
     assert known.state(ONE).location == "file:/new"
     assert known.locations == {"file:/new": ONE, "file:/two": TWO}

@@ -7,7 +7,7 @@ import pytest
 import delta_pipelines as dp
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.planning.planner import make_plan
-from delta_pipelines.planning.selection import Selection
+from delta_pipelines.planning.refresh_request import RefreshRequest
 from delta_pipelines_tests.support.pipelines import (
     failure,
     rows_of,
@@ -146,7 +146,7 @@ def test_two_flows_and_later_batches_may_spell_a_table_otherwise(spark, schema):
     given["first"] = ["named_struct('N', 0, 'DAY', value) AS S", "value AS Id"]
     given["merged"] = ["named_struct('N', 7, 'DAY', value) AS S", "value AS Id"]
     spark.sql(f"INSERT INTO {schema}.feed VALUES (2), (3)")
-    planned = make_plan(pipeline, spark, Selection(), lineage=True).datasets["t"]
+    planned = make_plan(pipeline, spark, RefreshRequest(), lineage=True).datasets["t"]
     assert not planned.changes
     lineage = {name: [o.column for o in found] for name, found in planned.column_lineage.items()}
     assert lineage == {"S": ["value"], "Id": ["value"], "more": []}, "both flows in one column"

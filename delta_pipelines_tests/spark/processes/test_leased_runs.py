@@ -192,7 +192,7 @@ def test_the_metadata_of_a_commit_needs_no_lease(spark, schema) -> None:
     identifier = Identifier(None, schema, "t")
     files = lease_files(spark, identifier)
     with lease_on(spark, identifier, run_id="r1") as lease:
-        context.leased(spark, context.planned(identifier), lease)
+        context.leased(spark, context.plans.planned(identifier), lease)
         files.create(lease.number + 1, '{"run_id": "x", "host": "h", "machine": "m"}')
         flow = plan.graph.flow(identifier)
         said = context.commit_metadata(flow)

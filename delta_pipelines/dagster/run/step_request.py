@@ -1,48 +1,31 @@
-"""Decide the work of one step from its selection, its run config and earlier attempts."""
+"""Narrow the request of a run to one step: its selection, and what earlier attempts did."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.run.earlier_attempts import Attempt
-from delta_pipelines.dagster.run_config import RefreshRequest
 from delta_pipelines.dagster.specs.asset_keys import config_names, reset_names
 from delta_pipelines.delta.log.loading import load_table
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Graph
 from delta_pipelines.model.checkpoints import Checkpoint, checkpoints_of
 from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.planning.refresh_request import RefreshRequest
 
 CheckpointsOf = Callable[[Identifier], Mapping[str, Checkpoint]]
 """Returns the current checkpoints of a table, by the flow's name in lower case."""
 
 
-@dataclass(frozen=True)
-class Work:
-    """The work of a step.
-
-    Args:
-        refresh: Qualified names of the selected, unfinished datasets.
-        full_refresh: The datasets among them to refresh fully.
-        reset_checkpoints: Flows or tables that read their streams from the beginning.
-        remarks: Sentences about parts of the run config that do not apply to this step.
-    """
-
-    refresh: tuple[str, ...]
-    full_refresh: tuple[str, ...] = ()
-    reset_checkpoints: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-
-def work_of(
+def step_request(
     graph: Graph,
     chosen: Sequence[Identifier],
     request: RefreshRequest,
     attempts: Sequence[Attempt],
     checkpoints: CheckpointsOf,
-) -> Work:
-    """Decide a step's work; a wipe or reset by an earlier attempt is not repeated.
+) -> tuple[RefreshRequest, tuple[str, ...]]:
+    """Narrow a run's request to one step; a wipe or reset by an earlier attempt is not repeated.
 
     The commit that wipes a table with streams records their new checkpoints and the run. If a
     stream failed after this commit, the retry continues after the committed micro-batches.
@@ -53,6 +36,10 @@ def work_of(
         request: The refresh that the run config requests.
         attempts: The attempts that this step continues.
         checkpoints: Looks up a table's checkpoints; called only if there are earlier attempts.
+
+    Returns:
+        The request for the chosen datasets, and sentences about parts of the run config that do not
+        apply to this step.
     """
     streams, asked = reset_names(graph), _asked_fully(graph, request)
     full = {
@@ -77,19 +64,19 @@ def work_of(
         runs = [a.run_id for a in attempts if name in a.request.reset_checkpoints]
         if _is_started(reset[name], runs, checkpoints):
             started_reset.append(name)
-    return Work(
+    narrowed = replace(
+        request,
         refresh=tuple(str(identifier) for identifier in chosen),
         full_refresh=tuple(str(full[n]) for n in full if n not in (*outside, *started)),
+        full_refresh_all=False,
         reset_checkpoints=tuple(n for n in reset if n not in (*outside_reset, *started_reset)),
-        remarks=(
-            *_remark("Views, which have no rows to wipe", views),
-            *_remark("Not selected here, so not refreshed fully", outside),
-            *_remark("Not selected here, so no checkpoint is reset", outside_reset),
-            *_remark("Already wiped by an earlier attempt, which this run continues", started),
-            *_remark(
-                "Already reset by an earlier attempt, which this run continues", started_reset
-            ),
-        ),
+    )
+    return narrowed, (
+        *_remark("Views, which have no rows to wipe", views),
+        *_remark("Not selected here, so not refreshed fully", outside),
+        *_remark("Not selected here, so no checkpoint is reset", outside_reset),
+        *_remark("Already wiped by an earlier attempt, which this run continues", started),
+        *_remark("Already reset by an earlier attempt, which this run continues", started_reset),
     )
 
 

@@ -1,4 +1,4 @@
-"""What the user asked to refresh, held against a graph."""
+"""What a user asks to refresh, resolved against a graph."""
 
 from typing import Any
 
@@ -8,7 +8,8 @@ import delta_pipelines as dp
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.maintenance.selection import tables_to_maintain
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines.planning.selection import RefreshSet, Selection, refresh_set
+from delta_pipelines.planning.refresh_request import RefreshRequest
+from delta_pipelines.planning.refresh_set import RefreshSet, refresh_set, without_protected
 
 
 @pytest.fixture
@@ -26,81 +27,85 @@ def graph() -> Graph:
     return p.graph()
 
 
+def allowed(graph: Graph, request: RefreshRequest) -> RefreshSet:
+    return without_protected(refresh_set(graph, request), graph.tables, lambda table: {})
+
+
 def chosen(selection: RefreshSet) -> list[str]:
     return [dataset.name for dataset in selection.selected]
 
 
 def test_without_a_selection_everything_is_refreshed_inputs_first(graph: Graph) -> None:
-    selection = refresh_set(graph, Selection())
+    selection = refresh_set(graph, RefreshRequest())
     assert chosen(selection) == ["Raw", "merged", "shown"]
     assert selection.full == selection.blocked == frozenset()
 
 
 @pytest.mark.parametrize("name", ["Raw", "raw", "s.raw", "S.RAW"])
 def test_names_are_found_in_any_letter_case(graph: Graph, name: str) -> None:
-    selection = refresh_set(graph, Selection(refresh=(name,), full_refresh=(name,)))
+    selection = refresh_set(graph, RefreshRequest(refresh=(name,), full_refresh=(name,)))
     assert chosen(selection) == ["Raw"]
     assert {i.name for i in selection.full} == {"raw"}
 
 
 def test_a_selection_keeps_the_order_of_the_graph(graph: Graph) -> None:
-    selection = refresh_set(graph, Selection(refresh=("shown", "Raw")))
+    selection = refresh_set(graph, RefreshRequest(refresh=("shown", "Raw")))
     assert chosen(selection) == ["Raw", "shown"]
 
 
 def test_a_full_refresh_is_in_addition_to_the_selection(graph: Graph) -> None:
-    selection = refresh_set(graph, Selection(refresh=("shown",), full_refresh=("Raw",)))
+    selection = refresh_set(graph, RefreshRequest(refresh=("shown",), full_refresh=("Raw",)))
     assert chosen(selection) == ["Raw", "shown"]
     assert {i.name for i in selection.full} == {"raw"}
 
 
 def test_full_refresh_all_of_an_empty_selection_refreshes_nothing(graph: Graph) -> None:
-    selection = refresh_set(graph, Selection(refresh=(), full_refresh_all=True))
+    selection = refresh_set(graph, RefreshRequest(refresh=(), full_refresh_all=True))
     assert chosen(selection) == []
     assert selection.full == frozenset()
 
 
 def test_full_refresh_all_spares_what_does_not_allow_it_and_says_so(graph: Graph) -> None:
-    selection = refresh_set(graph, Selection(full_refresh_all=True))
+    selection = allowed(graph, RefreshRequest(full_refresh_all=True))
     assert chosen(selection) == ["Raw", "merged", "shown"]
     assert {i.name for i in selection.full} == {"raw"}
     assert {i.name for i in selection.blocked} == {"merged"}
 
 
 def test_what_was_not_selected_is_not_blocked(graph: Graph) -> None:
-    selection = refresh_set(graph, Selection(refresh=("Raw",), full_refresh_all=True))
+    selection = allowed(graph, RefreshRequest(refresh=("Raw",), full_refresh_all=True))
     assert selection.blocked == frozenset()
 
 
 def test_an_empty_selection_selects_nothing(graph: Graph) -> None:
-    assert chosen(refresh_set(graph, Selection(refresh=()))) == []
+    assert chosen(refresh_set(graph, RefreshRequest(refresh=()))) == []
 
 
 @pytest.mark.parametrize("field", ["refresh", "full_refresh"])
 def test_an_unknown_name_is_an_error_with_a_suggestion(graph: Graph, field: str) -> None:
     with pytest.raises(dp.UnknownDatasetError, match="did you mean 'merged'"):
-        refresh_set(graph, Selection(**{field: ("mergde",)}))
+        refresh_set(graph, RefreshRequest(**{field: ("mergde",)}))
 
 
 @pytest.mark.parametrize("name", ["scratch", "other.raw", ""])
 def test_what_is_no_asset_cannot_be_selected(graph: Graph, name: str) -> None:
     with pytest.raises(dp.UnknownDatasetError):
-        refresh_set(graph, Selection(refresh=(name,)))
+        refresh_set(graph, RefreshRequest(refresh=(name,)))
 
 
 def test_a_string_where_a_list_belongs_is_an_error_that_shows_the_list() -> None:
     with pytest.raises(dp.DeclarationError, match=r"write \['abc'\]"):
-        Selection.of("abc", (), False)
+        RefreshRequest.of("abc", (), False)
     with pytest.raises(dp.DeclarationError, match=r"full_refresh must be a list.*\['abc'\]"):
-        Selection.of(None, "abc", False)
+        RefreshRequest.of(None, "abc", False)
 
 
 def test_what_the_graph_gives_stands_for_its_name(graph: Graph) -> None:
     raw, shown = graph.tables["raw"], graph.views["shown"]
     flow = graph.flows["Raw"]
-    selection = Selection.of([shown, raw.identifier], [raw], False, [flow])
-    assert selection == Selection(("shown", "s.raw"), ("Raw",), False, ("Raw",))
-    refreshed = refresh_set(graph, Selection.of([shown, raw.identifier], [raw], False))
+    selection = RefreshRequest.of([shown, raw.identifier], [raw], False, [flow])
+    assert selection == RefreshRequest(("shown", "s.raw"), ("Raw",), False, ("Raw",))
+    refreshed = refresh_set(graph, RefreshRequest.of([shown, raw.identifier], [raw], False))
     assert chosen(refreshed) == ["Raw", "shown"]
     assert refreshed.full == {raw.identifier}
 
@@ -124,7 +129,7 @@ def test_what_has_no_name_is_refused_with_what_to_write(field: int, given: Any, 
     arguments: list[Any] = [None, (), False, ()]
     arguments[field] = given
     with pytest.raises(dp.DeclarationError, match=why) as caught:
-        Selection.of(*arguments)
+        RefreshRequest.of(*arguments)
     assert str(caught.value).startswith(("refresh", "full_refresh", "", "reset_checkpoints")[field])
 
 
@@ -140,5 +145,25 @@ def test_tables_to_maintain_are_a_list_of_names_or_tables(graph: Graph) -> None:
 
 
 def test_none_means_all_and_a_list_stays_a_list() -> None:
-    assert Selection.of(None, [], False) == Selection(None, (), False)
-    assert Selection.of(["a"], ["b"], True) == Selection(("a",), ("b",), True)
+    assert RefreshRequest.of(None, [], False) == RefreshRequest(None, (), False)
+    assert RefreshRequest.of(["a"], ["b"], True) == RefreshRequest(("a",), ("b",), True)
+
+
+def test_properties_of_the_table_itself_protect_it_too(graph: Graph) -> None:
+    chosen = refresh_set(graph, RefreshRequest(full_refresh=("Raw",)))
+    own = {"Pipelines.Reset.Allowed": "no"}
+    protected = without_protected(chosen, graph.tables, lambda table: own)
+    assert (protected.full, {i.name for i in protected.blocked}) == (frozenset(), {"raw"})
+
+
+def test_a_flag_is_a_bool() -> None:
+    with pytest.raises(dp.DeclarationError, match="strict"):
+        RefreshRequest.of(strict="no")  # type: ignore[arg-type]
+
+
+def test_two_requests_are_united_each_name_once() -> None:
+    first = RefreshRequest(("a",), ("b",), reset_checkpoints=("c",))
+    second = RefreshRequest(("a", "d"), ("e", "b"), True, strict=True)
+    both = RefreshRequest(("a", "d"), ("b", "e"), True, ("c",), False, True)
+    assert first | second == both
+    assert (first | RefreshRequest()).refresh is None
