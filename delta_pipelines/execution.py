@@ -223,8 +223,9 @@ class Execution:
             return self._leased_refresh(planned)
 
     def _leased_refresh(self, planned: DatasetPlan) -> Outcome:
-        if planned.base is None:
-            # The lease is next to the table, and a missing schema does not have a folder yet.
+        if not planned.is_registered:
+            # The lease is beside the table, and Hive has no folder for a missing schema. The table
+            # itself may exist: a catalog can lose it together with its schema.
             ensure_schema(self._spark, planned.identifier)
         with lease_on(
             self._spark,

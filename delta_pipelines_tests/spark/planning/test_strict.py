@@ -125,6 +125,7 @@ def test_a_table_that_the_catalog_lost_is_refreshed_by_the_first_run(spark, sche
     folder.parent.mkdir(exist_ok=True)
     kept.rename(folder)
     assert pipeline.run(spark, strict=True).results["good"].status == "unchanged"
+    assert not Path(folder.parent.name).exists()  # its lease was not in the working directory
     assert spark.catalog.tableExists(f"{new}.good")
     assert rows_of(spark, f"{new}.good") == [(1,)]
     assert load_table(spark, dp.Identifier(None, new, "good")).table_id == state.table_id
