@@ -3,6 +3,7 @@
 import logging
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.jvm.sessions import settings
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.write.row_casts import conform
 from delta_pipelines.delta.write.transaction import Transaction, begin
@@ -25,27 +26,29 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def append_batch(
-    rows: "DataFrame",
+def write_batch(
     table: Table,
-    flow: Flow,
     context: UpdateContext,
+    rows: "DataFrame",
+    flow: Flow,
     batch_id: BatchId,
     metadata: dict[str, object],
 ) -> BatchResult:
-    """Append one micro-batch in one commit, unless the table already has it.
+    """Append a micro-batch to a streaming table, or merge it into an upsert target.
+
+    It is one commit; none if the table already has the batch.
 
     Args:
-        rows: The rows of the batch.
-        table: The streaming table.
-        flow: The flow of the batch.
+        table: The target.
         context: The update.
+        rows: The rows of the batch.
+        flow: The flow of the batch.
         batch_id: The batch's checkpoint and number.
         metadata: The commit's user metadata.
 
     Raises:
-        DatasetError: Another run took the table's lease or refreshed it fully in the meantime, or
-            the write failed.
+        DatasetError: Another run took the table's lease or refreshed it fully in the meantime, keys
+            are NULL or ambiguous, or the write failed.
         ExpectationError: Rows break an expectation that fails the refresh.
     """
     opened = _opened(rows, table, context, batch_id)
@@ -53,16 +56,42 @@ def append_batch(
         return BatchResult(None, {})
     transaction, base = opened
     metadata = {**metadata, BASED_ON_KEY: base.version}
-    rows = conform(rows, base.schema, table.name)
+    if table.is_streaming_table:
+        rows = conform(rows, base.schema, table.name)
+        transaction.remember(batch_id.application, batch_id.number)
+        return append_batch(rows, table, flow, context, transaction, metadata)
+    session = rows.sparkSession
+    with settings(
+        session, {TXN_APPLICATION: batch_id.application, TXN_NUMBER: str(batch_id.number)}
+    ):
+        upsert = UpsertRun(session, table, flow, base.definition, context, metadata=metadata)
+        return merge_batch(rows, upsert, transaction)
+
+
+def append_batch(
+    rows: "DataFrame",
+    table: Table,
+    flow: Flow,
+    context: UpdateContext,
+    transaction: Transaction,
+    metadata: dict[str, object],
+) -> BatchResult:
+    """Append the rows of a micro-batch; no commit when all of them are left out."""
     watch = Watch(rows, flow.declaration.expectations)
     transaction.append(watch.rows)
     expectations = watch.results(table.name)
     if transaction.output_rows == 0:
         return BatchResult(None, {}, expectations=expectations)
-    transaction.remember(batch_id.application, batch_id.number)
     context.check_lease(table.identifier)
     commit = transaction.commit(user_metadata={**metadata, **commit_counts(expectations)})
     return BatchResult(commit.version, commit.metrics, expectations=expectations)
+
+
+def merge_batch(rows: "DataFrame", upsert: UpsertRun, transaction: Transaction) -> BatchResult:
+    """Merge the rows of a micro-batch by key."""
+    outcome = upsert.run(rows, transaction, TableDecision(create=False, wipe=False, alter=False))
+    version = outcome.version if outcome.status == "completed" else None
+    return BatchResult(version, outcome.metrics, outcome.merge, outcome.expectations)
 
 
 def _pass_over(rows: "DataFrame") -> None:
@@ -126,68 +155,3 @@ def check_epoch(base: TableState | None, table: Table, batch_id: BatchId) -> Tab
             transient=True,
         )
     return base
-
-
-def merge_batch(
-    rows: "DataFrame",
-    table: Table,
-    flow: Flow,
-    context: UpdateContext,
-    batch_id: BatchId,
-    metadata: dict[str, object],
-) -> BatchResult:
-    """Merge one micro-batch by key in one commit, unless the table already has it.
-
-    Args:
-        rows: The rows of the batch.
-        table: The upsert target.
-        flow: The flow of the batch.
-        context: The update.
-        batch_id: The batch's checkpoint and number.
-        metadata: The commit's user metadata.
-
-    Raises:
-        DatasetError: Keys are NULL or ambiguous, another run refreshed the table fully in the
-            meantime, or the merge failed.
-    """
-    session = rows.sparkSession
-    opened = _opened(rows, table, context, batch_id)
-    if opened is None:
-        return BatchResult(None, {})
-    transaction, base = opened
-    metadata = {**metadata, BASED_ON_KEY: base.version}
-    session.conf.set(TXN_APPLICATION, batch_id.application)
-    session.conf.set(TXN_NUMBER, str(batch_id.number))
-    try:
-        upsert = UpsertRun(session, table, flow, base.definition, context, metadata=metadata)
-        kept = TableDecision(create=False, wipe=False, alter=False)
-        outcome = upsert.run(rows, transaction, kept)
-    finally:
-        session.conf.unset(TXN_APPLICATION)
-        session.conf.unset(TXN_NUMBER)
-    changed = outcome.status == "completed"
-    version = outcome.version if changed else None
-    return BatchResult(version, outcome.metrics, outcome.merge, outcome.expectations)
-
-
-def write_batch(
-    table: Table,
-    context: UpdateContext,
-    rows: "DataFrame",
-    flow: Flow,
-    batch_id: BatchId,
-    metadata: dict[str, object],
-) -> BatchResult:
-    """Append a micro-batch to a streaming table, or merge it into an upsert target.
-
-    Args:
-        table: The target.
-        context: The update.
-        rows: The rows of the batch.
-        flow: The flow of the batch.
-        batch_id: The batch's checkpoint and number.
-        metadata: The commit's user metadata.
-    """
-    if table.is_streaming_table:
-        return append_batch(rows, table, flow, context, batch_id, metadata)
-    return merge_batch(rows, table, flow, context, batch_id, metadata)

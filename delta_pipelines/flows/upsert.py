@@ -37,7 +37,6 @@ from delta_pipelines.model.identifiers import quoted
 from delta_pipelines.model.results import Outcome
 from delta_pipelines.model.setting_names import AUTO_MERGE
 from delta_pipelines.model.table_definition import TableDefinition
-from delta_pipelines.model.table_state import Commit
 from delta_pipelines.planning.query.expressions import newer, not_older, qualified
 from delta_pipelines.planning.query.judged_rows import judged
 from delta_pipelines.planning.schema.schema_evolution import needs_rewrite
@@ -160,7 +159,7 @@ class UpsertRun:
         commit = transaction.commit(user_metadata=self._metadata)
         rows = commit.metrics.get("numOutputRows")
         counts = {} if rows is None else ChangedRows(0, 0, inserted=rows).metrics
-        return self._completed(commit, {**commit.metrics, **counts}, rows)
+        return self._completed(commit.version, {**commit.metrics, **counts}, rows)
 
     def _merge(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
         base = transaction.base
@@ -188,7 +187,6 @@ class UpsertRun:
         )
         result = MergeCommand(self._session, spec).run()
         notes = (f"merged by the {result.executor} executor: {result.executor_reason}",)
-        planned = self._context.plans.planned(self._table.identifier)
         if result.version is None:
             state, facts, rows = counted_facts(self._session, base.identifier)
             self._context.versions.wrote(state)
@@ -207,19 +205,8 @@ class UpsertRun:
                 notes=notes,
                 merge=result,
             )
-        state, facts, rows = counted_facts(self._session, base.identifier)
-        self._context.versions.wrote(state)
-        return Outcome(
-            status="completed",
-            action=planned.action,
-            reason=planned.reason,
-            facts=facts,
-            version=result.version,
-            rows=rows,
-            metrics=result.metrics,
-            notes=notes,
-            merge=result,
-        )
+        completed = self._completed(result.version, result.metrics)
+        return replace(completed, notes=notes, merge=result)
 
     def _rewrite(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
         """Rewrite the affected files, together with the changed definition.
@@ -262,7 +249,7 @@ class UpsertRun:
             deleted=counts.get("delete", 0),
             inserted=counts.get("insert", 0),
         )
-        return self._completed(commit, {**commit.metrics, **done.metrics}, None)
+        return self._completed(commit.version, {**commit.metrics, **done.metrics})
 
     def _operations(self, newest: "DataFrame", target: "DataFrame") -> "DataFrame":
         """The rows that change the table, each with `insert`, `update` or `delete` and its file."""
@@ -358,7 +345,9 @@ class UpsertRun:
     def _plain(self, marked: "DataFrame") -> "DataFrame":
         return marked.drop(_DELETE, _SEQUENCE)
 
-    def _completed(self, commit: Commit, metrics: "dict[str, int]", rows: int | None) -> Outcome:
+    def _completed(
+        self, version: int, metrics: "Mapping[str, int]", rows: int | None = None
+    ) -> Outcome:
         planned = self._context.plans.planned(self._table.identifier)
         state, facts, counted = counted_facts(self._session, self._table.identifier)
         self._context.versions.wrote(state)
@@ -367,7 +356,7 @@ class UpsertRun:
             action=planned.action,
             reason=planned.reason,
             facts=facts,
-            version=commit.version,
+            version=version,
             rows=counted if rows is None else rows,
             metrics=metrics,
         )

@@ -22,6 +22,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+INT, LONG, STRING = IntegerType(), LongType(), StringType()
+
+
+def struct(**columns: DataType) -> StructType:
+    """A schema of nullable columns."""
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
 NAMES = ["a", "b", "c", "with space", "d-e"]
 COMMENTS = [None, None, "first", "it's"]
 

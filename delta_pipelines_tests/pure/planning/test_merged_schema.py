@@ -5,24 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import (
     ArrayType,
-    DataType,
     DecimalType,
-    IntegerType,
-    LongType,
     MapType,
-    StringType,
     StructField,
     StructType,
 )
 
 from delta_pipelines.planning.schema.schema_evolution import Refused, evolved_schema, merged_schema
-from delta_pipelines_tests.pure.planning.schemas import query_schemas
-
-INT, LONG, STRING = IntegerType(), LongType(), StringType()
-
-
-def struct(**columns: DataType) -> StructType:
-    return StructType([StructField(name, kind) for name, kind in columns.items()])
+from delta_pipelines_tests.pure.planning.schemas import INT, LONG, STRING, query_schemas, struct
 
 
 def test_the_left_flows_order_is_kept_and_new_columns_come_last_at_every_depth() -> None:

@@ -8,23 +8,14 @@ from pyspark.sql.types import (
     ArrayType,
     DataType,
     DecimalType,
-    IntegerType,
-    LongType,
     MapType,
-    StringType,
     StructField,
     StructType,
 )
 
 from delta_pipelines.datasets import diff_schemas as public_diff_schemas
 from delta_pipelines.planning.schema.schema_diff import SchemaChange, diff_schemas
-from delta_pipelines_tests.pure.planning.schemas import schemas
-
-INT, LONG, STRING = IntegerType(), LongType(), StringType()
-
-
-def struct(**columns: DataType) -> StructType:
-    return StructType([StructField(name, kind) for name, kind in columns.items()])
+from delta_pipelines_tests.pure.planning.schemas import INT, LONG, STRING, schemas, struct
 
 
 def applied(current: StructType, target: StructType, changes: list[SchemaChange]) -> StructType:

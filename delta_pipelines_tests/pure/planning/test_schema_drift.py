@@ -3,10 +3,6 @@
 import pytest
 from pyspark.sql.types import (
     ArrayType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
     StructField,
     StructType,
 )
@@ -17,12 +13,7 @@ from delta_pipelines.graph.graph import Table
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.schema.target_definition import table_definition
-
-INT, LONG, STRING = IntegerType(), LongType(), StringType()
-
-
-def struct(**columns: DataType) -> StructType:
-    return StructType([StructField(name, kind) for name, kind in columns.items()])
+from delta_pipelines_tests.pure.planning.schemas import INT, LONG, STRING, struct
 
 
 def commented(comment: str) -> StructType:

@@ -16,7 +16,6 @@ from pyspark.sql.types import (
     MapType,
     NullType,
     ShortType,
-    StringType,
     StructField,
     StructType,
     TimestampNTZType,
@@ -35,15 +34,18 @@ from delta_pipelines.planning.schema.schema_evolution import (
     spelled_otherwise,
 )
 from delta_pipelines.planning.schema.target_definition import table_definition
-from delta_pipelines_tests.pure.planning.schemas import atoms, query_schemas, schemas
+from delta_pipelines_tests.pure.planning.schemas import (
+    INT,
+    LONG,
+    STRING,
+    atoms,
+    query_schemas,
+    schemas,
+    struct,
+)
 
-INT, LONG, STRING = IntegerType(), LongType(), StringType()
 INTEGER_BITS = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 MANTISSA_BITS = {FloatType: 24, DoubleType: 53}
-
-
-def struct(**columns: DataType) -> StructType:
-    return StructType([StructField(name, kind) for name, kind in columns.items()])
 
 
 def holds_every_value(narrow: DataType, wide: DataType) -> bool:

@@ -2,10 +2,6 @@
 
 import pytest
 from pyspark.sql.types import (
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
     StructField,
     StructType,
 )
@@ -16,13 +12,7 @@ from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.schema.table_constraints import broken_constraints, rule_notes
 from delta_pipelines.planning.schema.target_definition import table_definition
-
-INT, LONG, STRING = IntegerType(), LongType(), StringType()
-
-
-def struct(**columns: DataType) -> StructType:
-    return StructType([StructField(name, kind) for name, kind in columns.items()])
-
+from delta_pipelines_tests.pure.planning.schemas import INT, LONG, STRING, struct
 
 CURRENT = struct(id=INT, v=INT, s=struct(x=INT, y=INT))
 
