@@ -30,7 +30,6 @@ from delta_pipelines.delta.merge.internal_columns import (
     SOURCE_ROW,
 )
 from delta_pipelines.delta.merge.materialized_rows import (
-    FixedRows,
     RowsFailure,
     checkpoint_rows,
     first_rows,
@@ -42,7 +41,7 @@ from delta_pipelines.delta.merge.transaction import MergeTransaction
 from delta_pipelines.merge.broadcast import PATH_VALUES, near, near_source
 from delta_pipelines.merge.debug_log import log_join, log_touched
 from delta_pipelines.merge.failures import check_written, matches_lost, schema_moved
-from delta_pipelines.merge.key_predicates import FEWEST_FILES, KnownKeys
+from delta_pipelines.merge.key_predicates import FEWEST_FILES
 from delta_pipelines.merge.matches import (
     FEED,
     NOTHING,
@@ -55,6 +54,7 @@ from delta_pipelines.merge.matches import (
 )
 from delta_pipelines.merge.native_executor import ChangedRows
 from delta_pipelines.merge.row_equality import unchanged_values
+from delta_pipelines.merge.source import PreparedSource
 from delta_pipelines.model.run_steps import Step, reached
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class OwnMerge:
     Args:
         spark: The merge's session.
         plan: The resolved merge with the prepared source; it has no `obstacles`.
-        source: The materialized source, with `SOURCE_ROW` in every row.
+        source: The source, fixed and with `SOURCE_ROW` in every row.
         target: Name for messages.
         skips: For each matched clause, whether it has `skip_unchanged`.
         once: Application and number of an idempotent write.
@@ -83,7 +83,7 @@ class OwnMerge:
         self,
         spark: SparkSession,
         plan: MergePlan,
-        source: FixedRows,
+        source: PreparedSource,
         target: str,
         skips: Sequence[bool] = (),
         *,
@@ -91,9 +91,11 @@ class OwnMerge:
     ) -> None:
         self._spark = spark
         self._plan = plan
-        self._source = source
+        assert source.fixed is not None
+        self._source = source.fixed
+        self._keys = source.keys
+        self._preparing = source.seconds
         self._target = target
-        self._keys = KnownKeys()
         self._counted: int | None = None
         self._txn = MergeTransaction(Jvm(spark), plan)
         self._done = once is not None and not self._txn.remember(*once)
@@ -109,12 +111,8 @@ class OwnMerge:
             alone = first_acting(self._by_source, begin=len(self._matched))
             self._does = F.when(F.col(SOURCE_ROW).isNull(), alone).otherwise(self._does)
 
-    def run(self, keys: KnownKeys, *, preparing: float = 0.0) -> ChangedRows:
+    def run(self) -> ChangedRows:
         """Run the merge.
-
-        Args:
-            keys: What is known about the source's keys.
-            preparing: Seconds for preparing the source.
 
         Raises:
             MergeError: Several source rows match one target row; the table's definition changed
@@ -124,9 +122,8 @@ class OwnMerge:
             raise schema_moved(self._target, self._txn.changes_since_analysis)
         if self._done:
             return ChangedRows(0, 0, 0)
-        self._keys = keys
         count = self._count
-        within = keys.within if self._plan.target.files >= FEWEST_FILES else ()
+        within = self._keys.within if self._plan.target.files >= FEWEST_FILES else ()
         candidates = self._txn.files.candidates(within, writes_vectors=bool(self._acting))
         started = time.monotonic()
         skipped = self._txn.record_skipping(candidates)
@@ -146,7 +143,7 @@ class OwnMerge:
             "operationNumSourceRows": count,
             "numSourceRows": count,
             "numSourceRowsInSecondScan": count if matches.count or self._not_matched else 0,
-            "materializeSourceTimeMs": int(preparing * 1000),
+            "materializeSourceTimeMs": int(self._preparing * 1000),
             "scanTimeMs": int((scanned - started) * 1000),
             "rewriteTimeMs": int((time.monotonic() - scanned) * 1000),
         }

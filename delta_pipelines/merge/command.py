@@ -1,7 +1,6 @@
 """One merge from the check of its clauses to its commit."""
 
 import logging
-import time
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -51,7 +50,6 @@ from delta_pipelines.merge.idempotent_write import forget_number, numbered_write
 from delta_pipelines.merge.insert_only_executor import InsertOnlyMerge
 from delta_pipelines.merge.key_predicates import (
     Injection,
-    KnownKeys,
     can_prune,
     inject,
     is_worth_asking,
@@ -61,7 +59,7 @@ from delta_pipelines.merge.key_predicates import (
 from delta_pipelines.merge.native_executor import ChangedRows, described, run_native, run_resolved
 from delta_pipelines.merge.row_equality import incomparable_columns
 from delta_pipelines.merge.skip_unchanged import ambiguous_keys, skip_unchanged
-from delta_pipelines.merge.source import INSERT_ONLY, MODE, MergeSource
+from delta_pipelines.merge.source import INSERT_ONLY, MODE, MergeSource, PreparedSource, SourceUse
 from delta_pipelines.merge.spec import MergeSpec
 from delta_pipelines.merge.target_table import open_target
 from delta_pipelines.model.merge_result import MaterializeSourceReason, MergeResult, merge_metrics
@@ -101,13 +99,8 @@ class MergeCommand:
         self._spec = spec
         self._token = uuid4().hex
         self._attempts = 0
-        self._reason = MaterializeSourceReason.UNKNOWN
         self._once: tuple[str, int] | None = None
         """Application and number of an idempotent write, which the table records."""
-        self._keys: KnownKeys | None = None
-        """What is known about the prepared source's keys; None if they were not examined."""
-        self._preparing = 0.0
-        """Seconds for preparing the source."""
 
     def run(self) -> MergeResult:
         """Check, prepare and execute the merge; run it again after a conflict.
@@ -199,15 +192,14 @@ class MergeCommand:
             and self._once is not None
             and remembers(plan.target.snapshot, *self._once)
         ):
-            return _Outcome(ChangedRows(0, 0, 0), None, self._reason, choice, "")
-        self._prepare(session, plan, source, always=choice.executor != "native")
-        if choice.executor == "insert_only" and self._spec.executor == "auto" and plan is not None:
-            choice = self._inserts(plan, source) or choice
+            return _Outcome(ChangedRows(0, 0, 0), None, source.reason, choice, "")
+        prepared = self._prepare(plan, choice, source)
+        choice = self._choose_by_keys(plan, choice, prepared)
         reached(Step.MERGE, self._spec.target.replace("`", ""))
         if self._spec.before_write is not None:
             self._spec.before_write()
         try:
-            changed, note = self._carry_out(session, target, plan, choice, source)
+            changed, note = self._carry_out(session, target, plan, choice, prepared)
         except SPARK_FAILURES as exc:
             commit = self._landed(target, before)
             if commit is None:
@@ -218,9 +210,9 @@ class MergeCommand:
                 commit.version,
                 exc,
             )
-            return _Outcome(ChangedRows(0, 0, 0), commit, self._reason, choice, "")
+            return _Outcome(ChangedRows(0, 0, 0), commit, prepared.reason, choice, "")
         commit = changed.commit if choice.executor != "native" else self._found(target, before)
-        return _Outcome(changed, commit, self._reason, choice, note)
+        return _Outcome(changed, commit, prepared.reason, choice, note)
 
     def _found(self, target: DeltaTable, before: int) -> MergeCommit | None:
         """Find the commit of Delta's own MERGE, which does not return it."""
@@ -239,7 +231,7 @@ class MergeCommand:
         target: DeltaTable,
         plan: MergePlan | None,
         choice: ExecutorChoice,
-        source: MergeSource,
+        source: PreparedSource,
     ) -> tuple[ChangedRows, str]:
         if plan is not None and choice.executor != "native":
             return self._run_own(session, plan, source)
@@ -271,22 +263,22 @@ class MergeCommand:
             obstacles=obstacles,
         )
 
-    def _inserts(self, plan: MergePlan, source: MergeSource) -> ExecutorChoice | None:
-        """Revise the choice for only inserts when their keys are known; None to keep it."""
-        fixed = source.fixed
-        if fixed is None or fixed.on_driver:
-            return None
-        plan = plan.with_source(source.get_source_df())
-        self._keys = known_keys(plan, fixed)
-        return None if leaves_out_files(plan, self._keys) else INSERTS_EVERYWHERE
+    def _choose_by_keys(
+        self, plan: MergePlan | None, choice: ExecutorChoice, source: PreparedSource
+    ) -> ExecutorChoice:
+        """Revise the automatic choice for inserts of many rows: their keys are known now."""
+        automatic = choice.executor == "insert_only" and self._spec.executor == "auto"
+        if plan is None or not automatic or source.fixed is None or source.fixed.on_driver:
+            return choice
+        return choice if leaves_out_files(plan, source.keys) else INSERTS_EVERYWHERE
 
     def _run_native(
-        self, session: SparkSession, plan: MergePlan, source: MergeSource
+        self, session: SparkSession, plan: MergePlan, source: PreparedSource
     ) -> tuple[ChangedRows, str]:
         if source.fixed is None:
             return run_resolved(plan), ""
         prunes = can_prune(plan) and missing_members(session) is None
-        plan = plan.with_source(source.get_source_df())
+        plan = plan.with_source(source.frame)
         injection = Injection(plan)
         if prunes:
             queries = source.fixed.on_driver or is_worth_asking(plan)
@@ -297,12 +289,9 @@ class MergeCommand:
             return run_resolved(injection.plan), injection.note
 
     def _run_own(
-        self, session: SparkSession, plan: MergePlan, source: MergeSource
+        self, session: SparkSession, plan: MergePlan, source: PreparedSource
     ) -> tuple[ChangedRows, str]:
-        assert source.fixed is not None
-        fixed = replace(source.fixed, frame=source.get_source_df())  # with the user's join hints
-        plan = plan.with_source(fixed.frame)
-        keys = self._keys or known_keys(plan, fixed)
+        plan = plan.with_source(source.frame)
         skips = [
             isinstance(clause, MatchedUpdate) and clause.skip_unchanged
             for clause in clauses_of(self._spec.clauses, ClauseKind.MATCHED)
@@ -310,8 +299,8 @@ class MergeCommand:
         blind = incomparable_columns(plan.target.schema) if any(skips) else []
         note = f"skip_unchanged has no effect: values of {', '.join(blind)} cannot be compared"
         kind = InsertOnlyMerge if is_insert_only(self._spec.clauses) else OwnMerge
-        merge = kind(session, plan, fixed, self._spec.target, skips, once=self._once)
-        return merge.run(keys, preparing=self._preparing), note if blind else ""
+        merge = kind(session, plan, source, self._spec.target, skips, once=self._once)
+        return merge.run(), note if blind else ""
 
     def _landed(self, target: DeltaTable, before: int) -> MergeCommit | None:
         try:
@@ -334,33 +323,27 @@ class MergeCommand:
             return None
 
     def _prepare(
-        self, session: SparkSession, plan: MergePlan | None, source: MergeSource, *, always: bool
-    ) -> None:
-        """Prepare the source, unless the source of an earlier attempt can be used again."""
-        columns = plan.source_columns if plan else None
-        if source.serves(columns, always=always):
-            return
-        source.release()
-        self._keys = None
-        started = time.monotonic()
-        self._reason = source.prepare_source_df_and_return_materialize_reason(
-            plan.source if plan else self._spec.source,
-            columns,
-            insert_only=is_insert_only(self._spec.clauses),
-            in_transaction=plan is None or plan.source_reads_target,
-            always=always,
-            hold=plan is not None and missing_members(session) is None,
-        )
-        self._preparing = time.monotonic() - started
+        self, plan: MergePlan | None, choice: ExecutorChoice, source: MergeSource
+    ) -> PreparedSource:
+        """Prepare the source for its executor; ours also needs to know the keys."""
+        insert_only = is_insert_only(self._spec.clauses)
+        if plan is None or plan.source_reads_target:
+            rows = plan.source if plan else self._spec.source
+            columns = plan.source_columns if plan else None
+            return source.prepare(rows, columns, SourceUse.IN_TRANSACTION, insert_only=insert_only)
+        own = choice.executor != "native"
+        use = SourceUse.NUMBERED if own else SourceUse.PINNED
+        prepared = source.prepare(plan.source, plan.source_columns, use, insert_only=insert_only)
+        return replace(prepared, keys=known_keys(plan, prepared.fixed)) if own else prepared
 
     def _reduced(
-        self, session: SparkSession, source: MergeSource, *, widens: bool
+        self, session: SparkSession, source: PreparedSource, *, widens: bool
     ) -> tuple[MergeSpec, str]:
         """Reduce the merge to the rows that it would change.
 
         These rows were compared with the target, so Delta materializes them in the transaction.
         """
-        spec = replace(self._spec, source=source.get_source_df())
+        spec = replace(self._spec, source=source.frame)
         if not spec.skips_unchanged:
             return spec, ""
         rows = self._target_rows()

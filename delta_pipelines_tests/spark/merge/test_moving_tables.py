@@ -175,7 +175,7 @@ def test_an_idempotent_write_is_done_once_also_after_a_conflict(
     assert append(1).execute().attempts == (2 if executor == "classic" else 1)
     version = last_version(path)
     with monkeypatch.context() as patched:  # the source is not even read
-        patched.delattr(MergeSource, "prepare_source_df_and_return_materialize_reason")
+        patched.delattr(MergeSource, "prepare")
         assert append(1).execute().version is None
     assert last_version(path) == version
     assert append(2).execute().executor == executor

@@ -58,13 +58,13 @@ def upsert(spark, path, executor="classic"):
 def preparations(monkeypatch):
     """How often sources were prepared."""
     counted = Counter()
-    prepare = MergeSource.prepare_source_df_and_return_materialize_reason
+    prepare = MergeSource._prepare
 
     def counting(self, *args, **kwargs):
         counted["sources"] += 1
         return prepare(self, *args, **kwargs)
 
-    monkeypatch.setattr(MergeSource, "prepare_source_df_and_return_materialize_reason", counting)
+    monkeypatch.setattr(MergeSource, "_prepare", counting)
     return counted
 
 
