@@ -72,10 +72,10 @@ class SourceFailure:
 
 
 class SourceUse(Enum):
-    """How a merge reads its source; the values say who fixes the rows, and when."""
+    """How a merge reads its source."""
 
     BY_DELTAS_RULE = "materialized here if Delta would materialize it"
-    PINNED = "like BY_DELTAS_RULE; otherwise at the current versions, if it reads only Delta tables"
+    PINNED = "BY_DELTAS_RULE, or pinned to the current versions of its Delta tables"
     NUMBERED = "always fixed, with a number in each row: our executors read it several times"
     IN_TRANSACTION = "materialized only by Delta, inside the merge's transaction"
 
@@ -97,7 +97,7 @@ class PreparedSource:
     frame: DataFrame
     reason: MaterializeSourceReason
     fixed: FixedRows | None = None
-    columns: frozenset[int] | None = None
+    columns: Sequence[int] | None = None
     numbered: bool = False
     seconds: float = 0.0
     keys: KnownKeys = field(default_factory=KnownKeys)
@@ -106,7 +106,7 @@ class PreparedSource:
         """True when a later attempt, which reads these columns, can use the same rows."""
         if numbered != self.numbered:  # a numbered source has an additional column
             return False
-        return self.columns is None or (columns is not None and self.columns.issuperset(columns))
+        return self.columns is None or (columns is not None and {*columns} <= {*self.columns})
 
 
 class MergeSource:
@@ -164,11 +164,24 @@ class MergeSource:
             use: How the merge reads them.
             insert_only: The merge has only insert clauses.
         """
-        last = self._prepared
-        if last is not None and last.serves(columns, numbered=use is SourceUse.NUMBERED):
-            return last
+        number = use is SourceUse.NUMBERED
+        if self._prepared is not None and self._prepared.serves(columns, numbered=number):
+            return self._prepared
         self.release()
-        self._prepared = self._prepare(source, columns, use, insert_only)
+        started = time.monotonic()
+        materialize, reason, stable = self._decide(source, insert_only)
+        prepared = PreparedSource(source, reason, numbered=number)
+        if number or (materialize and use is not SourceUse.IN_TRANSACTION):
+            positions = None if columns is None else _positions(source, columns)
+            fixed = self._materialize(
+                source, positions, stable=stable and not materialize, number=number
+            )
+            prepared = replace(prepared, frame=fixed.frame, fixed=fixed, columns=positions)
+        elif use is SourceUse.PINNED and stable:
+            rows = pinned(self._spark, source)
+            if rows is not None:
+                prepared = replace(prepared, frame=rows, fixed=FixedRows(rows))
+        self._prepared = replace(prepared, seconds=time.monotonic() - started)
         return self._prepared
 
     def prepare_source_df_and_return_materialize_reason(
@@ -178,9 +191,8 @@ class MergeSource:
         insert_only: bool = False,
     ) -> MaterializeSourceReason:
         """Prepare the source by Delta's rule for `get_source_df`; Delta's name of `prepare`."""
-        use = SourceUse.BY_DELTAS_RULE
-        self._prepared = self._prepare(source, referenced_columns, use, insert_only)
-        return self._prepared.reason
+        self.release()
+        return self.prepare(source, referenced_columns, insert_only=insert_only).reason
 
     def get_source_df(self) -> DataFrame:
         """The prepared source.
@@ -239,33 +251,6 @@ class MergeSource:
         except SPARK_FAILURES:
             log.debug("The checkpoint of a merge's source was not freed", exc_info=True)
 
-    def _prepare(
-        self,
-        source: DataFrame,
-        columns: Sequence[int | str] | None,
-        use: SourceUse,
-        insert_only: bool,
-    ) -> PreparedSource:
-        started = time.monotonic()
-        materialize, reason, stable = self._decide(source, insert_only)
-        prepared = PreparedSource(source, reason)
-        if use is SourceUse.NUMBERED or (materialize and use is not SourceUse.IN_TRANSACTION):
-            positions = None if columns is None else _positions(source, columns)
-            query = source if positions is None else columns_at(self._spark, source, positions)
-            number = use is SourceUse.NUMBERED
-            fixed = self._fix(query, stable=stable and not materialize, number=number)
-            fixed = replace(fixed, frame=with_hints_of(self._spark, source, fixed))
-            if log.isEnabledFor(logging.DEBUG):  # the text takes an extra planning
-                method = "Pinned" if fixed.in_files else "Materialized"
-                log.debug("%s MERGE source plan:\n%s", method, plan_text(fixed.frame))
-            kept = None if positions is None else frozenset(positions)
-            prepared = PreparedSource(fixed.frame, reason, fixed, kept, number)
-        elif use is SourceUse.PINNED and stable:
-            rows = pinned(self._spark, source)
-            if rows is not None:
-                prepared = PreparedSource(rows, reason, FixedRows(rows))
-        return replace(prepared, seconds=time.monotonic() - started)
-
     def _noted(self, exc: BaseException) -> RowsFailure:
         """Recognise and record a failure of the source."""
         kind = RowsFailure.OTHER if self._level is None else rows_failure(exc, self._checkpoint)
@@ -302,6 +287,18 @@ class MergeSource:
         mode = str(self._spark.conf.get(MODE, "auto"))
         reads_once = insert_only and is_on(self._spark, INSERT_ONLY, "true")
         return *should_materialize_source(mode, facts, reads_once), instability(facts) is None
+
+    def _materialize(
+        self, source: DataFrame, columns: Sequence[int] | None, *, stable: bool, number: bool
+    ) -> FixedRows:
+        """Fix the rows with these columns, and keep the source's join hints."""
+        query = source if columns is None else columns_at(self._spark, source, columns)
+        fixed = self._fix(query, stable=stable, number=number)
+        fixed = replace(fixed, frame=with_hints_of(self._spark, source, fixed))
+        if log.isEnabledFor(logging.DEBUG):  # the text takes an extra planning
+            method = "Pinned" if fixed.in_files else "Materialized"
+            log.debug("%s MERGE source plan:\n%s", method, plan_text(fixed.frame))
+        return fixed
 
     def _fix(self, query: DataFrame, *, stable: bool, number: bool) -> FixedRows:
         """Fix the rows in the cheapest way: on the driver, in their files, else as a copy."""
