@@ -8,7 +8,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from delta_pipelines.delta.jvm.sessions import is_on, setting
-from delta_pipelines.delta.merge.required_members import missing_members
+from delta_pipelines.delta.merge.materialized_rows import FixedRows
 from delta_pipelines.delta.merge.resolved_merge import MergePlan
 from delta_pipelines.merge.changed_rows import ChangedRows
 from delta_pipelines.merge.clauses import (
@@ -61,17 +61,15 @@ class NativeMerge:
             return _changed(described(self.target, spec).execute().first(), note=note)
         if self.source.fixed is None:
             return _run_resolved(Injection(self.plan))
+        merge = self._with_key_ranges(self.plan, self.source.fixed)
         # Delta must not materialize the source again; after a lost block, `MergeSource` does.
-        with_ranges = self._with_key_ranges(self.plan)
         with setting(self.spark, MODE, "none"):
-            return _run_resolved(with_ranges)
+            return _run_resolved(merge)
 
-    def _with_key_ranges(self, plan: MergePlan) -> Injection:
+    def _with_key_ranges(self, plan: MergePlan, fixed: FixedRows) -> Injection:
         """Merge the fixed rows; add the ranges of their keys to ON if that excludes files."""
-        fixed = self.source.fixed
-        prunes = can_prune(plan) and missing_members(self.spark) is None
-        plan = plan.with_source(self.source.frame)
-        if fixed is None or not prunes:
+        plan = plan.with_source(fixed.frame)
+        if not can_prune(plan):
             return Injection(plan)
         queries = fixed.on_driver or is_worth_asking(plan)
         return inject(plan, known_keys(plan, fixed, queries=queries), count=queries)
