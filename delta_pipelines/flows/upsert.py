@@ -23,10 +23,10 @@ from delta_pipelines.delta.write.row_casts import conform
 from delta_pipelines.delta.write.transaction import Transaction
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.merge.changed_rows import ChangedRows
 from delta_pipelines.merge.clauses import Clause, MatchedDelete, MatchedUpdate, NotMatchedInsert
 from delta_pipelines.merge.command import MergeCommand
 from delta_pipelines.merge.key_checks import key_problems, newest_per_key
-from delta_pipelines.merge.native_executor import ChangedRows
 from delta_pipelines.merge.row_equality import compare_rows
 from delta_pipelines.merge.spec import MergeSpec
 from delta_pipelines.model.balanced_fold import balanced

@@ -13,10 +13,6 @@ from delta_pipelines.model.setting_names import TXN_APPLICATION, TXN_AUTO_RESET,
 def numbered_write(session: SparkSession, target: str) -> tuple[str, int] | None:
     """Read the application and the number of the session's next write; None if they are not set.
 
-    Args:
-        session: The session.
-        target: Name of the merge's target, for the error.
-
     Raises:
         MergeError: Only one of the two is set.
     """
@@ -35,9 +31,6 @@ def forget_number(session: SparkSession) -> None:
     """Unset the number after a merge if Delta would, so that the next write needs a new one.
 
     Delta's own MERGE does that only in its own session, which is a copy of the user's.
-
-    Args:
-        session: The user's session.
     """
     if is_on(session, TXN_AUTO_RESET, "false"):
         session.conf.unset(TXN_NUMBER)

@@ -128,12 +128,7 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None, *, queries: bool = True
 
 
 def leaves_out_files(plan: MergePlan, keys: KnownKeys) -> bool:
-    """False when a merge has to read most files of its target; runs a small Spark job.
-
-    Args:
-        plan: The resolved merge.
-        keys: From `known_keys`.
-    """
+    """False when a merge has to read most files of its target; runs a small Spark job."""
     files = plan.target.files
     if files < FEWEST_FILES:
         return True  # with so few files, the ranges do not matter

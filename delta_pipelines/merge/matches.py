@@ -24,11 +24,11 @@ NOTHING = -1
 
 
 @contextmanager
-def kept(pairs: FixedRows, target: str) -> Iterator[None]:
+def kept(pairs: FixedRows | None, target: str) -> Iterator[None]:
     """Free the matching rows if the block fails; otherwise keep them.
 
     Args:
-        pairs: The matching rows.
+        pairs: The matching rows, if any.
         target: Name for messages.
 
     Raises:
@@ -37,11 +37,9 @@ def kept(pairs: FixedRows, target: str) -> Iterator[None]:
     try:
         yield
     except BaseException as exc:
-        pairs.free()
-        lost = isinstance(exc, SPARK_FAILURES) and (
-            rows_failure(exc, pairs) is RowsFailure.LOST_BLOCK
-        )
-        if lost:
+        if pairs is not None:
+            pairs.free()
+        if isinstance(exc, SPARK_FAILURES) and rows_failure(exc, pairs) is RowsFailure.LOST_BLOCK:
             raise matches_lost(target) from exc
         raise
 
@@ -78,7 +76,7 @@ class Matches:
             return []
         return [row[0] for row in self.acting.select(FILE).distinct().collect()]
 
-    @property
+    @cached_property
     def acting(self) -> DataFrame | None:
         """The pairs on which a clause acts; None when there is none."""
         if self.pairs is None or not self.by_clause:

@@ -36,26 +36,30 @@ def should_materialize_source(
             return True, reason.MATERIALIZE_ALL
         case "none":
             return False, reason.NOT_MATERIALIZED_NONE
+        case "auto" if insert_only:
+            return False, reason.NOT_MATERIALIZED_AUTO_INSERT_ONLY
         case "auto":
-            return _decide_automatically(facts, insert_only)
+            unstable = instability(facts)
+            return unstable is not None, unstable or reason.NOT_MATERIALIZED_AUTO
         case _:
             return True, reason.INVALID_CONFIG
 
 
-def _decide_automatically(
-    facts: SourceFacts, insert_only: bool
-) -> tuple[bool, MaterializeSourceReason]:
+def instability(facts: SourceFacts) -> MaterializeSourceReason | None:
+    """Say why two reads of a source can differ.
+
+    Returns:
+        None for a source that always gives the same rows for the same versions of its tables.
+    """
     reason = MaterializeSourceReason
-    if insert_only:
-        return False, reason.NOT_MATERIALIZED_AUTO_INSERT_ONLY
     if not facts.only_delta_scans:
-        return True, reason.NON_DETERMINISTIC_SOURCE_NON_DELTA
+        return reason.NON_DETERMINISTIC_SOURCE_NON_DELTA
     if not facts.deterministic:
-        return True, reason.NON_DETERMINISTIC_SOURCE_OPERATORS
+        return reason.NON_DETERMINISTIC_SOURCE_OPERATORS
     if facts.ignores_unreadable_files:
-        return True, reason.IGNORE_UNREADABLE_FILES_CONFIGS_ARE_SET
+        return reason.IGNORE_UNREADABLE_FILES_CONFIGS_ARE_SET
     if facts.has_udf:
-        return True, reason.NON_DETERMINISTIC_SOURCE_WITH_DETERMINISTIC_UDF
+        return reason.NON_DETERMINISTIC_SOURCE_WITH_DETERMINISTIC_UDF
     if facts.cached:
-        return True, reason.SOURCE_CACHED
-    return False, reason.NOT_MATERIALIZED_AUTO
+        return reason.SOURCE_CACHED
+    return None

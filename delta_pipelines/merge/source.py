@@ -1,8 +1,10 @@
-"""`MergeSource`: the source of one merge, materialized if necessary, again after a lost block."""
+"""The source of one merge: materialized if necessary, and again after a lost block."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,9 +29,9 @@ from delta_pipelines.delta.merge.pinned_query import pinned
 from delta_pipelines.delta.merge.row_numbers import numbered
 from delta_pipelines.delta.merge.source_facts import gather_source_facts
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge.materialize_decision import should_materialize_source
+from delta_pipelines.merge.key_predicates import KnownKeys
+from delta_pipelines.merge.materialize_decision import instability, should_materialize_source
 from delta_pipelines.model.merge_result import MaterializeSourceReason
-from delta_pipelines.model.source_facts import SourceFacts
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +71,46 @@ class SourceFailure:
     storage_level: str
 
 
+class SourceUse(Enum):
+    """How a merge reads its source."""
+
+    BY_DELTAS_RULE = "materialized here if Delta would materialize it"
+    PINNED = "BY_DELTAS_RULE, or pinned to the current versions of its Delta tables"
+    NUMBERED = "always fixed, with a number in each row: our executors read it several times"
+    IN_TRANSACTION = "materialized only by Delta, inside the merge's transaction"
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedSource:
+    """The source of a merge as its executor reads it.
+
+    Args:
+        frame: The rows, with the user's join hints.
+        reason: Why they were materialized or not.
+        fixed: `frame`, if its rows are the same however often they are read; otherwise None.
+        columns: Positions of the columns that were materialized; None for all.
+        numbered: Each row has a number (`SOURCE_ROW`).
+        seconds: How long the preparation took.
+        keys: What is known about the rows' keys in the current attempt.
+    """
+
+    frame: DataFrame
+    reason: MaterializeSourceReason
+    fixed: FixedRows | None = None
+    columns: Sequence[int] | None = None
+    numbered: bool = False
+    seconds: float = 0.0
+    keys: KnownKeys = field(default_factory=KnownKeys)
+
+    def serves(self, columns: Sequence[int | str] | None, *, numbered: bool) -> bool:
+        """True when a later attempt, which reads these columns, can use the same rows."""
+        if numbered != self.numbered:  # a numbered source has an additional column
+            return False
+        return self.columns is None or (columns is not None and {*columns} <= {*self.columns})
+
+
 class MergeSource:
-    """The source of one merge.
+    """The source of one merge, during all attempts.
 
     Few rows are collected on the driver, where they cannot get lost. More rows go to a local
     checkpoint; when a block of this checkpoint is lost, the whole merge runs again with more copies
@@ -86,10 +126,9 @@ class MergeSource:
 
     Example:
         >>> source = MergeSource(spark, "air.airports")
-        >>> def merge():
-        ...     source.prepare_source_df_and_return_materialize_reason(rows, insert_only=False)
-        ...     return source.get_source_df().count()
-        >>> source.run_with_materialized_source_lost_retries(merge)
+        >>> source.run_with_materialized_source_lost_retries(
+        ...     lambda: source.prepare(rows).frame.count()
+        ... )
         3
     """
 
@@ -99,79 +138,61 @@ class MergeSource:
         self.failures: list[SourceFailure] = []
         self._spark = spark
         self._target = target
-        self._frame: DataFrame | None = None
-        self._fixed: FixedRows | None = None
+        self._prepared: PreparedSource | None = None
+        self._checkpoint: FixedRows | None = None
         self._level: str | None = None
         """Storage level of the checkpoint, also while it is being written."""
-        self._prepared_for: tuple[frozenset[int] | None, bool] = (frozenset(), False)
-        """The requested columns, and whether materialized and numbered rows were requested."""
-
-    def serves(self, referenced_columns: Sequence[int] | None, *, always: bool) -> bool:
-        """True when the prepared source can be used for these arguments.
-
-        Args:
-            referenced_columns: As in `prepare_source_df_and_return_materialize_reason`.
-            always: As in `prepare_source_df_and_return_materialize_reason`.
-        """
-        if self._frame is None:
-            return False
-        columns, fixed = self._prepared_for
-        if fixed != always:  # a numbered source has an additional column
-            return False
-        if columns is None or self._fixed is None:
-            return True
-        return referenced_columns is not None and columns.issuperset(referenced_columns)
 
     @property
-    def fixed(self) -> FixedRows | None:
-        """The materialized rows; None when the source is read as it is, or is not prepared."""
-        return self._fixed
+    def reason(self) -> MaterializeSourceReason:
+        """Why the prepared source was materialized or not; unknown before the preparation."""
+        return self._prepared.reason if self._prepared else MaterializeSourceReason.UNKNOWN
+
+    def prepare(
+        self,
+        source: DataFrame,
+        columns: Sequence[int | str] | None = None,
+        use: SourceUse = SourceUse.BY_DELTAS_RULE,
+        *,
+        insert_only: bool = False,
+    ) -> PreparedSource:
+        """Fix the source's rows if necessary, unless those of an earlier attempt serve again.
+
+        Args:
+            source: The rows to merge, with their alias.
+            columns: Positions or names of the columns that the merge reads; None for all.
+            use: How the merge reads them.
+            insert_only: The merge has only insert clauses.
+        """
+        number = use is SourceUse.NUMBERED
+        if self._prepared is not None and self._prepared.serves(columns, numbered=number):
+            return self._prepared
+        self.release()
+        started = time.monotonic()
+        materialize, reason, stable = self._decide(source, insert_only)
+        prepared = PreparedSource(source, reason, numbered=number)
+        if number or (materialize and use is not SourceUse.IN_TRANSACTION):
+            positions = None if columns is None else _positions(source, columns)
+            fixed = self._materialize(
+                source, positions, stable=stable and not materialize, number=number
+            )
+            prepared = replace(prepared, frame=fixed.frame, fixed=fixed, columns=positions)
+        elif use is SourceUse.PINNED and stable:
+            rows = pinned(self._spark, source)
+            if rows is not None:
+                prepared = replace(prepared, frame=rows, fixed=FixedRows(rows))
+        self._prepared = replace(prepared, seconds=time.monotonic() - started)
+        return self._prepared
 
     def prepare_source_df_and_return_materialize_reason(
         self,
         source: DataFrame,
         referenced_columns: Sequence[int | str] | None = None,
         insert_only: bool = False,
-        *,
-        in_transaction: bool = False,
-        always: bool = False,
-        hold: bool = False,
     ) -> MaterializeSourceReason:
-        """Decide whether the source has to be materialized, and do so.
-
-        Args:
-            source: The rows to merge, with their alias.
-            referenced_columns: Positions or names of the columns that the merge reads; None for
-                all.
-            insert_only: The merge has only insert clauses.
-            in_transaction: The source must be read inside the merge's transaction, so that only
-                Delta itself may materialize it.
-            always: Materialize it in any case, and number its rows (`SOURCE_ROW`): our executors
-                read it more than once outside of Delta's transaction.
-            hold: If the source need not be materialized and reads only Delta tables, pin it to
-                their current versions, so that its key statistics stay valid during the merge.
-
-        Returns:
-            Why it was materialized or not.
-        """
-        facts = self._facts(source)
-        materialize, reason = self._decide(facts, insert_only)
-        if in_transaction or not (materialize or always):
-            pinned_rows = self._pinned(source, facts) if hold and not in_transaction else None
-            self._fixed = None if pinned_rows is None else FixedRows(pinned_rows)
-            self._frame = source if pinned_rows is None else pinned_rows
-            self._prepared_for = (None, False)
-            return reason
-        positions = None if referenced_columns is None else _positions(source, referenced_columns)
-        self._prepared_for = (None if positions is None else frozenset(positions), always)
-        query = source if positions is None else columns_at(self._spark, source, positions)
-        stays = self._fix(query, stable=not materialize and self._is_stable(facts), number=always)
-        assert self._fixed is not None
-        self._frame = with_hints_of(self._spark, source, self._fixed)
-        if log.isEnabledFor(logging.DEBUG):  # the text takes an extra planning
-            method = "Pinned" if stays else "Materialized"
-            log.debug("%s MERGE source plan:\n%s", method, plan_text(self._frame))
-        return reason
+        """Prepare the source by Delta's rule for `get_source_df`; Delta's name of `prepare`."""
+        self.release()
+        return self.prepare(source, referenced_columns, insert_only=insert_only).reason
 
     def get_source_df(self) -> DataFrame:
         """The prepared source.
@@ -179,13 +200,13 @@ class MergeSource:
         Raises:
             SourceNotPreparedError: The source was not prepared, or its merge has ended.
         """
-        if self._frame is None:
+        if self._prepared is None:
             raise SourceNotPreparedError(
                 "sourceDF was not initialized! Call prepareSourceDFAndReturnMaterializeReason "
                 "before.",
                 dataset=self._target or None,
             )
-        return self._frame
+        return self._prepared.frame
 
     def run_with_materialized_source_lost_retries(self, run: Callable[[], T]) -> T:
         """Run a merge, and run it again from its beginning after a lost block of its source.
@@ -221,17 +242,18 @@ class MergeSource:
 
     def release(self) -> None:
         """Free the materialized rows; the source has to be prepared again."""
-        fixed, self._fixed, self._frame, self._level = self._fixed, None, None, None
-        if fixed is None:
+        checkpoint = self._checkpoint
+        self._prepared = self._checkpoint = self._level = None
+        if checkpoint is None:
             return
         try:
-            fixed.free()
+            checkpoint.free()
         except SPARK_FAILURES:
             log.debug("The checkpoint of a merge's source was not freed", exc_info=True)
 
     def _noted(self, exc: BaseException) -> RowsFailure:
         """Recognise and record a failure of the source."""
-        kind = RowsFailure.OTHER if self._level is None else rows_failure(exc, self._fixed)
+        kind = RowsFailure.OTHER if self._level is None else rows_failure(exc, self._checkpoint)
         if kind is not RowsFailure.OTHER and self._level is not None:
             self.failures.append(SourceFailure(kind, self.attempt, self._level))
         if kind is RowsFailure.LOST_BLOCK:
@@ -249,62 +271,49 @@ class MergeSource:
             )
         return kind
 
-    def _facts(self, source: DataFrame) -> SourceFacts | None:
+    def _decide(
+        self, source: DataFrame, insert_only: bool
+    ) -> tuple[bool, MaterializeSourceReason, bool]:
+        """Whether Delta would materialize the source, why, and whether two reads are the same.
+
+        The first does not follow from the last: a setting may say otherwise, or the merge may read
+        the source only once.
+        """
         try:
-            return gather_source_facts(self._spark, source)
+            facts = gather_source_facts(self._spark, source)
         except SPARK_FAILURES:
             log.debug("The plan of the source cannot be examined", exc_info=True)
-            return None
-
-    def _decide(
-        self, facts: SourceFacts | None, insert_only: bool
-    ) -> tuple[bool, MaterializeSourceReason]:
-        if facts is None:
-            return True, MaterializeSourceReason.UNKNOWN
+            return True, MaterializeSourceReason.UNKNOWN, False
         mode = str(self._spark.conf.get(MODE, "auto"))
-        optimized = is_on(self._spark, INSERT_ONLY, "true")
-        return should_materialize_source(mode, facts, insert_only and optimized)
+        reads_once = insert_only and is_on(self._spark, INSERT_ONLY, "true")
+        return *should_materialize_source(mode, facts, reads_once), instability(facts) is None
 
-    def _pinned(self, source: DataFrame, facts: SourceFacts | None) -> DataFrame | None:
-        """Pin a source that reads only Delta tables to their versions; None for other sources."""
-        return pinned(self._spark, source) if self._is_stable(facts) else None
+    def _materialize(
+        self, source: DataFrame, columns: Sequence[int] | None, *, stable: bool, number: bool
+    ) -> FixedRows:
+        """Fix the rows with these columns, and keep the source's join hints."""
+        query = source if columns is None else columns_at(self._spark, source, columns)
+        fixed = self._fix(query, stable=stable, number=number)
+        fixed = replace(fixed, frame=with_hints_of(self._spark, source, fixed))
+        if log.isEnabledFor(logging.DEBUG):  # the text takes an extra planning
+            method = "Pinned" if fixed.in_files else "Materialized"
+            log.debug("%s MERGE source plan:\n%s", method, plan_text(fixed.frame))
+        return fixed
 
-    def _is_stable(self, facts: SourceFacts | None) -> bool:
-        """True for a source that always gives the same rows for the same versions of its tables.
-
-        This does not follow from the decision not to materialize it: the merge may read it only
-        once, or the user may have disabled materializing.
-        """
-        return facts is not None and not should_materialize_source("auto", facts, False)[0]
-
-    def _storage_level(self) -> str:
-        key, default = LEVELS[min(max(self.attempt, 1), len(LEVELS)) - 1]
-        return str(self._spark.conf.get(key, default))
-
-    def _fix(self, query: DataFrame, *, stable: bool, number: bool) -> bool:
-        """Materialize the rows in the cheapest way: on the driver, in their files, else as a copy.
-
-        Returns:
-            True when the rows stay in their files.
-        """
+    def _fix(self, query: DataFrame, *, stable: bool, number: bool) -> FixedRows:
+        """Fix the rows in the cheapest way: on the driver, in their files, else as a copy."""
         large = stable and is_large(query)
-        in_files = self._numbered(query) if large else None
+        in_files = self._in_files(query) if large else None
         rows = query.withColumn(SOURCE_ROW, F.monotonically_increasing_id()) if number else query
-        count = in_files.count if in_files is not None else None
-        copied = self._on_driver(rows, count)
-        if copied is None and stable and not large:
-            in_files = self._numbered(query)
-        if copied is None and in_files is not None:
-            self._fixed = in_files
-            return True
+        few = self._on_driver(rows, None if in_files is None else in_files.count)
+        if few is None and stable and not large:
+            in_files = self._in_files(query)
+        if few is None and in_files is not None:
+            return in_files
         log.debug("Materializing MERGE with pruned columns [%s].", ", ".join(query.columns))
-        self._fixed = copied
-        if copied is None:
-            self._level = self._storage_level()
-            self._fixed = self._checkpointed(rows, self._level)
-        return False
+        return few or self._copy(rows)
 
-    def _numbered(self, query: DataFrame) -> FixedRows | None:
+    def _in_files(self, query: DataFrame) -> FixedRows | None:
         try:
             return numbered(self._spark, query, SOURCE_ROW)
         except SPARK_FAILURES:
@@ -319,10 +328,11 @@ class MergeSource:
             return None
         return rows_on_driver(self._spark, query, max_rows=rows, max_bytes=size)
 
-    def _checkpointed(self, query: DataFrame, level: str) -> FixedRows:
-        fixed = checkpoint_rows(self._spark, query, level)
-        self._fixed = fixed  # from here on, `release` frees it
-        return fixed
+    def _copy(self, query: DataFrame) -> FixedRows:
+        key, default = LEVELS[min(max(self.attempt, 1), len(LEVELS)) - 1]
+        self._level = str(self._spark.conf.get(key, default))
+        self._checkpoint = checkpoint_rows(self._spark, query, self._level)
+        return self._checkpoint
 
 
 def _positions(source: DataFrame, columns: Sequence[int | str]) -> list[int]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delta_pipelines.merge.clauses import Clause, ClauseKind, Expression, MatchedUpdate
+from delta_pipelines.merge.clauses import Clause, ClauseKind, Expression, MatchedUpdate, clauses_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,9 +39,15 @@ class MergeSpec:
     before_write: Callable[[], None] | None = None
 
     @property
+    def skips(self) -> list[bool]:
+        """For each matched clause, whether it has `skip_unchanged`."""
+        matched = clauses_of(self.clauses, ClauseKind.MATCHED)
+        return [isinstance(clause, MatchedUpdate) and clause.skip_unchanged for clause in matched]
+
+    @property
     def skips_unchanged(self) -> bool:
         """True when a clause has `skip_unchanged`."""
-        return any(isinstance(c, MatchedUpdate) and c.skip_unchanged for c in self.clauses)
+        return any(self.skips)
 
     @property
     def has_not_matched_by_source(self) -> bool:

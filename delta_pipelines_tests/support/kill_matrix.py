@@ -17,7 +17,7 @@ from delta_pipelines.model.run_steps import Step, observing
 
 EFFECTS: dict[Step, tuple[tuple[Any, str], ...]] = {
     Step.COMMIT: ((Staging, "commit"), (MergeTransaction, "_land")),
-    Step.MERGE: ((MergeCommand, "_carry_out"),),
+    Step.MERGE: ((MergeCommand, "_execute"),),
     Step.PUBLISH: ((DatasetManager, "materialize_view"),),
     Step.BATCH: ((StreamRun, "take"),),
     Step.STREAM: ((StreamRun, "_stream_once"),),

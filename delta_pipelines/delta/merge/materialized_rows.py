@@ -83,6 +83,11 @@ class FixedRows:
     on_driver: bool = False
 
     @property
+    def in_files(self) -> bool:
+        """True when the rows are neither on the driver nor copied."""
+        return self.rdd is None and not self.on_driver
+
+    @property
     def rdd_id(self) -> int | None:
         """Spark's id of the checkpoint."""
         return None if self.rdd is None else int(self.rdd.id())

@@ -19,6 +19,7 @@ EXECUTORS = (
         "merge/insert_only_executor.py",
         "merge/matches.py",
         "merge/classic_executor.py",
+        "merge/attempt.py",
     ),
     "merge/materialize_decision.py",
 )

@@ -12,6 +12,7 @@ from delta_pipelines.delta.merge.resolved_merge import MergePlan
 from delta_pipelines.delta.merge.transaction import MergeTransaction
 from delta_pipelines.merge import source
 from delta_pipelines.merge.source import MergeSource
+from delta_pipelines.model.merge_result import MaterializeSourceReason
 
 FAILURES = [
     Py4JError("the JVM is gone"),
@@ -32,15 +33,16 @@ def failing(failure):
 @every_failure
 def test_a_checkpoint_that_cannot_be_freed_fails_no_merge(failure):
     source = MergeSource(spark=None)
-    source._fixed = FixedRows(frame=None, rdd=SimpleNamespace(unpersist=failing(failure)))
+    source._checkpoint = FixedRows(frame=None, rdd=SimpleNamespace(unpersist=failing(failure)))
     source.release()
-    assert source.fixed is None
+    assert source._checkpoint is None
 
 
 @every_failure
 def test_nothing_is_known_of_a_source_if_its_plan_cannot_be_examined(failure, monkeypatch):
     monkeypatch.setattr(source, "gather_source_facts", failing(failure))
-    assert MergeSource(spark=None)._facts(None) is None
+    decision = MergeSource(spark=None)._decide(None, insert_only=False)
+    assert decision == (True, MaterializeSourceReason.UNKNOWN, False)
 
 
 @every_failure

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from delta_pipelines.delta.merge import candidate_files
-from delta_pipelines.merge import classic_executor, merge_into
+from delta_pipelines.merge import attempt, merge_into
 from delta_pipelines_tests.spark.merge.oracle import DV, MAPPED, create, insert, run_own, update
 from delta_pipelines_tests.spark.merge.table_log import read_by_file, standing_files
 from delta_pipelines_tests.support.pipelines import Feed, merged, run_well, scratch, seen
@@ -47,7 +47,7 @@ def test_a_second_vector_and_removals_keep_what_the_log_had(spark, tmp_path):
 
 def test_an_upsert_keyed_on_a_decimal_finds_its_rows_again(spark, schema, monkeypatch):
     monkeypatch.setattr(candidate_files, "FEW_FILES", 0)  # files are skipped as in a large table
-    monkeypatch.setattr(classic_executor, "FEWEST_FILES", 1)
+    monkeypatch.setattr(attempt, "FEWEST_FILES", 1)
     feed = Feed(COLUMNS, *ROWS)
     pipeline = scratch(schema)
     merged(pipeline, "t", feed, keys=["k"])

@@ -11,7 +11,8 @@ from delta_pipelines.delta.merge import row_numbers as module
 from delta_pipelines.delta.merge.pinned_query import pinned
 from delta_pipelines.delta.merge.row_numbers import numbered
 from delta_pipelines.errors import SessionError
-from delta_pipelines.merge import classic_executor, merge_into, source
+from delta_pipelines.merge import merge_into, source
+from delta_pipelines.merge.classic_executor import ClassicMerge
 from delta_pipelines.merge.source import DRIVER_ROWS, MODE
 from delta_pipelines.model.run_steps import Step
 from delta_pipelines_tests.spark.merge.oracle import (
@@ -238,7 +239,7 @@ def test_after_a_conflict_the_same_rows_are_merged(
     spark, tmp_path, table, numbered_sources, monkeypatch
 ):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV, files=2)
-    write, done = classic_executor.OwnMerge._write, []
+    write, done = ClassicMerge._write_all_changes, []
 
     def late(self, *args):
         if not done:
@@ -246,7 +247,7 @@ def test_after_a_conflict_the_same_rows_are_merged(
             spark.sql(f"UPDATE {table} SET v = 'late'")
         return write(self, *args)
 
-    monkeypatch.setattr(classic_executor.OwnMerge, "_write", late)
+    monkeypatch.setattr(ClassicMerge, "_write_all_changes", late)
     merge = merge_into(spark, path, spark.table(table), "t.id = s.id", executor="classic")
     result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
     assert (result.attempts, len(numbered_sources)) == (2, 1)

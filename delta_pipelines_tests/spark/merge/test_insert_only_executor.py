@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from delta_pipelines.delta.jvm.sessions import setting
-from delta_pipelines.merge import classic_executor, merge_into
+from delta_pipelines.merge import merge_into
+from delta_pipelines.merge.attempt import MergeAttempt
 from delta_pipelines.merge.source import DRIVER_ROWS
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
@@ -28,7 +29,7 @@ SOURCE = [(1, 10), (1, 11), (3, 12), (3, 12), (None, 13), (2, 14), (9, 15)]
 def kept(request, monkeypatch):
     """Where the keys are kept that match."""
     if request.param == "in a checkpoint":
-        monkeypatch.setattr(classic_executor, "FEW_PAIRS", 0)
+        monkeypatch.setattr(MergeAttempt, "FEW_PAIRS", 0)
 
 
 DOUBLES = {

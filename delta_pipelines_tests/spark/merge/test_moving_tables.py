@@ -5,7 +5,8 @@ from pyspark.sql import functions as F
 
 from delta_pipelines.delta.merge.materialized_rows import RowsFailure
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge import classic_executor, merge_into
+from delta_pipelines.merge import matches, merge_into
+from delta_pipelines.merge.classic_executor import ClassicMerge
 from delta_pipelines.merge.source import MergeSource
 from delta_pipelines.model.run_steps import Step
 from delta_pipelines_tests.spark.merge.oracle import (
@@ -164,18 +165,18 @@ def test_an_idempotent_write_is_done_once_also_after_a_conflict(
         merge = merge_into(session, path, rows, "t.id = s.id", executor=executor)
         return merge.when_matched_update_all().when_not_matched_insert_all()
 
-    write, others = classic_executor.OwnMerge._write, []
+    write, others = ClassicMerge._write_all_changes, []
 
     def late(self, *args):
         if not others:
             others.append(spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3").collect())
         return write(self, *args)
 
-    monkeypatch.setattr(classic_executor.OwnMerge, "_write", late)
+    monkeypatch.setattr(ClassicMerge, "_write_all_changes", late)
     assert append(1).execute().attempts == (2 if executor == "classic" else 1)
     version = last_version(path)
     with monkeypatch.context() as patched:  # the source is not even read
-        patched.delattr(MergeSource, "prepare_source_df_and_return_materialize_reason")
+        patched.delattr(MergeSource, "prepare")
         assert append(1).execute().version is None
     assert last_version(path) == version
     assert append(2).execute().executor == executor
@@ -186,7 +187,7 @@ def test_an_idempotent_write_is_done_once_also_after_a_conflict(
 def test_matches_that_got_lost_are_found_again(spark, tmp_path, monkeypatch, times):
     """Simulate that the executor with the matches ends between the scan and the write."""
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
-    write, failed = classic_executor.OwnMerge._write, []
+    write, failed = ClassicMerge._write_all_changes, []
 
     def losing(self, *args):
         if len(failed) < times:
@@ -194,8 +195,8 @@ def test_matches_that_got_lost_are_found_again(spark, tmp_path, monkeypatch, tim
             return spark.sql("SELECT raise_error('a block is gone')").collect()
         return write(self, *args)
 
-    monkeypatch.setattr(classic_executor.OwnMerge, "_write", losing)
-    monkeypatch.setattr(classic_executor, "rows_failure", lambda *_: RowsFailure.LOST_BLOCK)
+    monkeypatch.setattr(ClassicMerge, "_write_all_changes", losing)
+    monkeypatch.setattr(matches, "rows_failure", lambda *_: RowsFailure.LOST_BLOCK)
     merge = merge_into(spark, path, source(spark), "t.id = s.id").when_matched_delete()
     if times == 1:
         assert merge.execute().attempts == 2

@@ -9,8 +9,7 @@ from collections import Counter
 import pytest
 
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge import command, merge_into
-from delta_pipelines.merge.source import MergeSource
+from delta_pipelines.merge import command, merge_into, source
 from delta_pipelines.model.run_steps import Step
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
@@ -58,13 +57,13 @@ def upsert(spark, path, executor="classic"):
 def preparations(monkeypatch):
     """How often sources were prepared."""
     counted = Counter()
-    prepare = MergeSource.prepare_source_df_and_return_materialize_reason
+    gather = source.gather_source_facts
 
-    def counting(self, *args, **kwargs):
+    def counting(*args):
         counted["sources"] += 1
-        return prepare(self, *args, **kwargs)
+        return gather(*args)
 
-    monkeypatch.setattr(MergeSource, "prepare_source_df_and_return_materialize_reason", counting)
+    monkeypatch.setattr(source, "gather_source_facts", counting)
     return counted
 
 

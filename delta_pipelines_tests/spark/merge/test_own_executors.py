@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_pipelines.delta.merge import candidate_files
 from delta_pipelines.errors import MergeError
-from delta_pipelines.merge import classic_executor, merge_into
+from delta_pipelines.merge import merge_into
+from delta_pipelines.merge.attempt import MergeAttempt
 from delta_pipelines.merge.source import DRIVER_ROWS
 from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines_tests.spark.merge.oracle import (
@@ -98,7 +99,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def choose(way: str) -> None:
         if way != "few":
-            monkeypatch.setattr(classic_executor, "FEW_PAIRS", 0)
+            monkeypatch.setattr(MergeAttempt, "FEW_PAIRS", 0)
         if way == "queries":
             monkeypatch.setattr(candidate_files, "MOST_IN_BITMAPS", -1)
 

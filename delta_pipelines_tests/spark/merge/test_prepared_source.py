@@ -9,7 +9,14 @@ from pyspark.sql import functions as F
 from delta_pipelines.delta.merge.materialized_rows import RDD_NAME, RowsFailure
 from delta_pipelines.errors import MergeError
 from delta_pipelines.merge import MaterializeSourceReason, MergeSource, merge_into
-from delta_pipelines.merge.source import DRIVER_BYTES, DRIVER_ROWS, LEVELS, MAX_ATTEMPTS, MODE
+from delta_pipelines.merge.source import (
+    DRIVER_BYTES,
+    DRIVER_ROWS,
+    LEVELS,
+    MAX_ATTEMPTS,
+    MODE,
+    SourceUse,
+)
 from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines_tests.spark.merge.oracle import (
     DV,
@@ -47,10 +54,7 @@ def prepared():
     def prepare(session, rows, columns=None):
         source = MergeSource(session, "t")
         made.append(source)
-        reason = source.prepare_source_df_and_return_materialize_reason(
-            rows, columns, insert_only=False
-        )
-        return source, reason
+        return source.prepare(rows, columns)
 
     yield prepare
     for source in made:
@@ -65,23 +69,44 @@ def test_nothing_is_there_before_and_after(session):
         assert refused.value.message == UNPREPARED
 
         def run():
-            source.prepare_source_df_and_return_materialize_reason(
+            reason = source.prepare_source_df_and_return_materialize_reason(
                 session.range(3).toDF("k"), insert_only=False
             )
+            assert reason is Reason.NON_DETERMINISTIC_SOURCE_NON_DELTA
             assert [str(rdd.name()) for rdd in checkpoints(session)] == [RDD_NAME]
             return source.get_source_df().count()
 
         assert source.run_with_materialized_source_lost_retries(run) == 3
         assert checkpoints(session) == []
-        assert source.fixed is None
+
+
+def test_the_rows_of_an_earlier_attempt_serve_again_if_they_have_what_is_read(session):
+    source = MergeSource(session, "t")
+    rows = session.createDataFrame([(1, "a", 2.0)], "k INT, v STRING, x DOUBLE")
+
+    def run():
+        first = source.prepare(rows, [0, 1])
+        assert source.prepare(rows, [1]) is first
+        assert source.prepare(rows, [0, 1], SourceUse.NUMBERED).frame.columns[:2] == ["k", "v"]
+        assert len(checkpoints(session)) == 1
+        wider = source.prepare(rows, [0, 2])
+        assert wider.frame.columns == ["k", "x"]
+        assert len(checkpoints(session)) == 1
+        return source.reason
+
+    assert (
+        source.run_with_materialized_source_lost_retries(run)
+        is Reason.NON_DETERMINISTIC_SOURCE_NON_DELTA
+    )
+    assert checkpoints(session) == []
 
 
 def test_rows_do_not_change_once_they_are_prepared(session, prepared):
     for rows in ("0", "10"):
         session.conf.set(DRIVER_ROWS, rows)
-        source, reason = prepared(session, session.range(5).select(F.rand().alias("x")))
-        assert reason is Reason.NON_DETERMINISTIC_SOURCE_NON_DELTA
-        assert source.get_source_df().collect() == source.get_source_df().collect()
+        source = prepared(session, session.range(5).select(F.rand().alias("x")))
+        assert source.reason is Reason.NON_DETERMINISTIC_SOURCE_NON_DELTA
+        assert source.frame.collect() == source.frame.collect()
         assert (source.fixed.rdd is None) == (rows == "10")
 
 
@@ -98,27 +123,27 @@ def test_few_rows_come_to_the_driver(session, prepared, setting, value, on_drive
     session.conf.unset(DRIVER_ROWS)
     session.conf.set(setting, value)
     rows = session.createDataFrame([(n, f"v{n}") for n in range(5)], "k INT, v STRING")
-    source, _ = prepared(session, rows)
+    source = prepared(session, rows)
     assert (source.fixed.rdd is None) is on_driver
     assert source.fixed.count == 5
-    assert sorted(source.get_source_df().collect()) == sorted(rows.collect())
+    assert sorted(source.frame.collect()) == sorted(rows.collect())
 
 
 def test_only_the_columns_that_are_read_are_kept(session, prepared):
     rows = session.createDataFrame([(1, "a", 2.0)], "k INT, v STRING, unused DOUBLE")
     for few in ("0", "10"):
         session.conf.set(DRIVER_ROWS, few)
-        source, _ = prepared(session, rows, [0, 1])
-        assert source.get_source_df().columns == ["k", "v"]
-        source, _ = prepared(session, rows, [])
-        assert source.get_source_df().columns == []
-        assert source.get_source_df().count() == 1
+        source = prepared(session, rows, [0, 1])
+        assert source.frame.columns == ["k", "v"]
+        source = prepared(session, rows, [])
+        assert source.frame.columns == []
+        assert source.frame.count() == 1
 
 
 def test_columns_are_named_or_counted(session, prepared):
     rows = session.createDataFrame([(1, "a", 2.0)], "k INT, v STRING, unused DOUBLE")
-    source, _ = prepared(session, rows, ["K", 1])
-    assert source.get_source_df().columns == ["k", "v"]
+    source = prepared(session, rows, ["K", 1])
+    assert source.frame.columns == ["k", "v"]
     with pytest.raises(MergeError, match=r"no column 'w'; it has k, v, unused\."):
         prepared(session, rows, ["w"])
 
@@ -130,13 +155,13 @@ def test_levels_follow_the_attempts(session):
     source, seen = MergeSource(session, "t"), []
 
     def run():
-        source.prepare_source_df_and_return_materialize_reason(session.range(9), insert_only=False)
+        prepared = source.prepare(session.range(9))
         [rdd] = checkpoints(session)
         level = rdd.getStorageLevel()
-        seen.append((source.fixed.level, level.useMemory(), level.replication()))
+        seen.append((prepared.fixed.level, level.useMemory(), level.replication()))
         if source.attempt < 4:
             rdd.unpersist(True)
-        return source.get_source_df().count()
+        return prepared.frame.count()
 
     assert source.run_with_materialized_source_lost_retries(run) == 9
     assert seen == [
@@ -209,8 +234,8 @@ def test_join_hints_at_the_top_are_kept_in_their_order(session, prepared):
     for few in ("0", "10"):
         session.conf.set(DRIVER_ROWS, few)
         rows = session.range(3).toDF("k").hint("merge").hint("broadcast")
-        source, _ = prepared(session, rows)
-        plan = source.get_source_df()._jdf.queryExecution().analyzed().toString()
+        source = prepared(session, rows)
+        plan = source.frame._jdf.queryExecution().analyzed().toString()
         assert plan.index("strategy=broadcast") < plan.index("strategy=merge")
 
 

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from delta_pipelines.merge import classic_executor, merge_into
+from delta_pipelines.merge import merge_into
+from delta_pipelines.merge.attempt import MergeAttempt
 from delta_pipelines_tests.spark.merge.oracle import (
     LAYOUTS,
     When,
@@ -197,7 +198,7 @@ def test_random_merges_leave_what_delta_leaves(
     def hold(table: Table, batches: list[Batch]) -> None:
         with pytest.MonkeyPatch.context() as patch:
             if table.counts_pairs:
-                patch.setattr(classic_executor, "FEW_PAIRS", 0)
+                patch.setattr(MergeAttempt, "FEW_PAIRS", 0)
             done.update(both_ways(spark, tmp_path_factory.mktemp("random"), table, batches))
         done["tables"] += 1
 
