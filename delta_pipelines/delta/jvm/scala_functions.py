@@ -1,6 +1,7 @@
-"""Wrap JVM methods as Scala functions, so that one call from Python maps a whole collection.
+"""Turn JVM methods into Scala functions, so that one call from Python asks a whole question.
 
-py4j calls one method of one object at a time, and a plan has hundreds of expressions.
+py4j calls one method of one object at a time, and a plan has hundreds of expressions. A function
+made here maps a whole collection in the JVM; a chain of steps returns only the last result.
 """
 
 from functools import lru_cache
@@ -8,46 +9,79 @@ from functools import lru_cache
 from delta_pipelines.delta.jvm.bridge import JavaObject, Packages
 
 _FUNCTION = "scala.Function1"
+_SEQ = "scala.collection.immutable.Seq"
 _CLASS = "java.lang.Class"
+_OBJECT = "java.lang.Object"
+_TEXT = "java.lang.String"
 
 
-@lru_cache(maxsize=64)
-def method_of(view: JavaObject, owner: str, name: str, returns: str) -> JavaObject:
-    """Return a public method without parameters as a function of its object.
+def method(view: JavaObject, owner: str, name: str, *given: tuple[str, object]) -> JavaObject:
+    """Return a public method as a step of a `chain`: a method handle from object to object.
 
     Args:
         view: py4j's view of a JVM (`SparkContext._jvm`).
         owner: Full name of the class.
         name: Name of the method.
-        returns: Full name of the class that the method returns.
+        given: The method's arguments, each after the full name of the parameter's class.
+    """
+    kinds = _array(view, _CLASS, [class_of(view, kind) for kind, _ in given])
+    handle = _lookup(view).unreflect(class_of(view, owner).getMethod(name, kinds))
+    if given:
+        handle = _with_arguments(view, handle, *(value for _, value in given))
+    thing = class_of(view, _OBJECT)
+    return handle.asType(_invoke(view).MethodType.methodType(thing, thing))
+
+
+def chain(view: JavaObject, *steps: JavaObject) -> JavaObject:
+    """Return a Scala function that calls methods one after the other, each on the last result.
+
+    Args:
+        view: py4j's view of a JVM (`SparkContext._jvm`).
+        steps: From `method`, `mapped`, `kept` or `joined`; at least one.
 
     Example:
-        >>> length = method_of(spark._jvm, "java.lang.Object", "toString", "java.lang.String")
-        >>> scala_sequence(spark._jvm, [1, 2]).map(length).mkString("+")
-        '1+2'
+        >>> size = chain(spark._jvm, joined(spark._jvm, "+"), method(spark._jvm, text, "length"))
+        >>> size.apply(scala_sequence(spark._jvm, [1, 2]))
+        3
     """
-    kind = _invoke(view).MethodType.methodType(class_of(view, returns))
-    return _function(view, _lookup(view).findVirtual(class_of(view, owner), name, kind))
+    handle, *rest = steps
+    for step in rest:
+        handle = _invoke(view).MethodHandles.filterReturnValue(handle, step)
+    proxies = _invoke(view).MethodHandleProxies
+    return proxies.asInterfaceInstance(class_of(view, _FUNCTION), handle)
+
+
+def mapped(view: JavaObject, function: JavaObject) -> JavaObject:
+    """Return a step that applies a function to each element of a Scala `Seq`."""
+    return method(view, _SEQ, "map", (_FUNCTION, function))
+
+
+def kept(view: JavaObject, function: JavaObject) -> JavaObject:
+    """Return a step that keeps those elements of a Scala `Seq` for which a function is true."""
+    return method(view, _SEQ, "filter", (_FUNCTION, function))
+
+
+def joined(view: JavaObject, between: str) -> JavaObject:
+    """Return a step that writes the elements of a Scala `Seq` as one text."""
+    return method(view, _SEQ, "mkString", (_TEXT, between))
 
 
 @lru_cache(maxsize=64)
 def is_instance_of(view: JavaObject, name: str) -> JavaObject:
     """Return a function that says whether an object is an instance of the class `name`."""
     boolean = Packages(view).java.lang.Boolean.TYPE
-    kind = _invoke(view).MethodType.methodType(boolean, class_of(view, "java.lang.Object"))
+    kind = _invoke(view).MethodType.methodType(boolean, class_of(view, _OBJECT))
     asked = _lookup(view).findVirtual(class_of(view, _CLASS), "isInstance", kind)
-    return _function(view, asked.bindTo(class_of(view, name)))
+    return chain(view, asked.bindTo(class_of(view, name)))
 
 
 @lru_cache(maxsize=1)
 def all_nodes(view: JavaObject) -> JavaObject:
     """Return a function that lists the nodes of a Spark tree, from the top."""
-    tree, listed = "org.apache.spark.sql.catalyst.trees.TreeNode", "scala.collection.immutable.Seq"
-    kind = _invoke(view).MethodType.methodType(class_of(view, listed), class_of(view, _FUNCTION))
-    mapped = _lookup(view).findVirtual(class_of(view, tree), "map", kind)
     itself = Packages(view).type("scala.$less$colon$less$")
     same = getattr(itself, "MODULE$").refl()
-    return _function(view, _with_argument(view, mapped, same))
+    tree = "org.apache.spark.sql.catalyst.trees.TreeNode"
+    return chain(view, method(view, tree, "map", (_FUNCTION, same)))
 
 
 def added_to_counter(view: JavaObject, field: JavaObject, kind: str, number: int) -> None:
@@ -62,30 +96,31 @@ def added_to_counter(view: JavaObject, field: JavaObject, kind: str, number: int
         number: The amount to add.
     """
     primitive = getattr(Packages(view).java.lang, kind).TYPE
-    method = _invoke(view).MethodType.methodType(primitive, primitive)
+    added = _invoke(view).MethodType.methodType(primitive, primitive)
     atomic = class_of(view, f"java.util.concurrent.atomic.Atomic{kind}")
-    add = _with_argument(view, _lookup(view).findVirtual(atomic, "addAndGet", method), number)
+    add = _with_arguments(view, _lookup(view).findVirtual(atomic, "addAndGet", added), number)
     both = _invoke(view).MethodHandles.filterReturnValue(_lookup(view).unreflectGetter(field), add)
     callable_ = class_of(view, "java.util.concurrent.Callable")
     _invoke(view).MethodHandleProxies.asInterfaceInstance(callable_, both).call()
 
 
+@lru_cache(maxsize=64)
 def class_of(view: JavaObject, name: str) -> JavaObject:
-    """Return a class of the JVM as an object (`java.lang.Class`)."""
+    """Return a class of the JVM as an object (`java.lang.Class`); looked up once."""
     lang = Packages(view).java.lang
     return lang.Class.forName(name, True, lang.Thread.currentThread().getContextClassLoader())
 
 
-def _function(view: JavaObject, handle: JavaObject) -> JavaObject:
-    proxies = _invoke(view).MethodHandleProxies
-    return proxies.asInterfaceInstance(class_of(view, _FUNCTION), handle)
-
-
-def _with_argument(view: JavaObject, handle: JavaObject, value: object) -> JavaObject:
-    lang = Packages(view).java.lang
-    given = lang.reflect.Array.newInstance(class_of(view, "java.lang.Object"), 1)
-    given[0] = value
+def _with_arguments(view: JavaObject, handle: JavaObject, *values: object) -> JavaObject:
+    given = _array(view, _OBJECT, list(values))
     return _invoke(view).MethodHandles.insertArguments(handle, 1, given)
+
+
+def _array(view: JavaObject, kind: str, values: list[object]) -> JavaObject:
+    made = Packages(view).java.lang.reflect.Array.newInstance(class_of(view, kind), len(values))
+    for index, value in enumerate(values):
+        made[index] = value
+    return made
 
 
 def _invoke(view: JavaObject) -> JavaObject:

@@ -5,17 +5,19 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import lru_cache, partial
 
 from py4j.clientserver import ClientServer
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, items, optional
+from delta_pipelines.delta.jvm.scala_functions import chain, method
 from delta_pipelines.errors import SessionError
 from delta_pipelines.model.identifiers import quoted
 from delta_pipelines.security.redaction import Redaction
 
 _INTERRUPT = "spark.job.interruptOnCancel"
+_BETWEEN, _PAIR = "\x01\x02", " -> "
 _OF_DELTA = "spark.databricks.delta.properties.defaults."
 
 
@@ -78,16 +80,25 @@ def log_trace(log: logging.Logger, spark: SparkSession, error: Exception) -> Non
 
 def settings_of(spark: SparkSession) -> dict[str, str]:
     """Return all settings of a session that are set, including credentials and Hadoop's."""
-    return settings_in(spark._jsparkSession.sessionState().conf())
-
-
-def settings_in(conf: JavaObject) -> dict[str, str]:
-    """Return the settings in a session's `SQLConf`, as `settings_of` does."""
     # One call to the JVM; `spark.conf.getAll` makes several for each setting.
-    between, pair = "\x01\x02", " -> "
-    listed = str(conf.getAllConfs().mkString(between))
-    entries = (entry.partition(pair) for entry in listed.split(between))
+    listed = str(_settings_as_text(spark._jvm).apply(spark._jsparkSession))
+    entries = (entry.partition(_PAIR) for entry in listed.split(_BETWEEN))
     return {key.strip("("): value for key, _, value in entries if key}
+
+
+@lru_cache(maxsize=1)
+def _settings_as_text(view: JavaObject) -> JavaObject:
+    """Return a function that writes all settings of a session as one text."""
+    listed = method(view, "org.apache.spark.sql.internal.SQLConf", "getAllConfs")
+    entries = "scala.collection.immutable.Map"
+    text = method(view, entries, "mkString", ("java.lang.String", _BETWEEN))
+    return chain(view, *conf_of_session(view), listed, text)
+
+
+def conf_of_session(view: JavaObject) -> tuple[JavaObject, ...]:
+    """Return the steps of a `chain` from a session to its `SQLConf`."""
+    session = method(view, "org.apache.spark.sql.classic.SparkSession", "sessionState")
+    return session, method(view, "org.apache.spark.sql.internal.SessionState", "conf")
 
 
 def is_on(spark: SparkSession, key: str, default: str) -> bool:

@@ -2,20 +2,31 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, items, optional
-from delta_pipelines.delta.jvm.scala_functions import all_nodes, is_instance_of, method_of
+from delta_pipelines.delta.jvm.scala_functions import (
+    all_nodes,
+    chain,
+    is_instance_of,
+    joined,
+    kept,
+    mapped,
+    method,
+)
 from delta_pipelines.delta.jvm.sessions import setting
 from delta_pipelines.delta.row_setting_rules import TIME_ZONE
 from delta_pipelines.user_code.pickle_hash import pickle_digest
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _EXPRESSION = f"{_CATALYST}.expressions.Expression"
+_LITERAL = f"{_CATALYST}.expressions.Literal"
+_PYTHON = f"{_CATALYST}.expressions.PythonFuncExpression"
 _TYPE = "org.apache.spark.sql.types.DataType"
-_TEXT = "java.lang.String"
+_SEQ = "scala.collection.immutable.Seq"
+_FUNCTION = "scala.Function1"
 
 
 class PlanExpressions:
@@ -28,41 +39,69 @@ class PlanExpressions:
 
     def __init__(self, session: SparkSession, plan: JavaObject) -> None:
         self._session = session
-        self._view = view = session._jvm
-        seq = "scala.collection.immutable.Seq"
-        listed = method_of(view, f"{_CATALYST}.plans.QueryPlan", "expressions", seq)
-        self._all: JavaObject = plan.flatMap(listed).flatMap(all_nodes(view))
+        self._view = session._jvm
+        self._all: JavaObject = plan.flatMap(_expressions_of_node(self._view))
 
     @cached_property
     def kinds(self) -> frozenset[str]:
         """Short names of the expressions' classes."""
-        java_class = "java.lang.Class"
-        classes = self._all.map(method_of(self._view, "java.lang.Object", "getClass", java_class))
-        names = classes.distinct().map(method_of(self._view, java_class, "getName", _TEXT))
-        return frozenset(name.rpartition(".")[2] for name in str(names.mkString(" ")).split())
+        names = str(_class_names(self._view).apply(self._all))
+        return frozenset(name.rpartition(".")[2] for name in names.split())
 
     def literals(self) -> str:
         """Return every literal in the order of the plan, with its type: `'a, b', 1L`."""
-        literals = self._of("expressions.Literal")
-        type_of = method_of(self._view, _EXPRESSION, "dataType", _TYPE)
-        types = literals.map(type_of).map(method_of(self._view, _TYPE, "sql", _TEXT))
-        listed = str(types.mkString(", "))
-        sql = method_of(self._view, _EXPRESSION, "sql", _TEXT)
-        quoted = exact(self._session, listed, lambda: literals.map(sql).mkString(", "))
-        return f"{quoted}\n{listed}{''.join(self._pivoted())}"
+        types = str(_literal_types(self._view).apply(self._all))
+        quoted = exact(self._session, types, lambda: _literal_texts(self._view).apply(self._all))
+        return f"{quoted}\n{types}{''.join(self._pivoted())}"
 
     def _pivoted(self) -> Iterator[str]:
         """Position of NULL among a pivot's values: it is not a literal, and prints as `null`."""
         if "PivotFirst" in self.kinds:
-            for pivot in items(self._of("expressions.aggregate.PivotFirst")):
+            for pivot in items(self._of(f"{_CATALYST}.expressions.aggregate.PivotFirst")):
                 yield f"\nNULL at {pivot.pivotColumnValues().indexOf(None)}"
 
     def python_functions(self) -> list[JavaObject]:
         """Return the functions that Spark runs in Python."""
-        return items(self._of("expressions.PythonFuncExpression"))
+        # Most plans have none, which takes one call.
+        found = self._all.exists(is_instance_of(self._view, _PYTHON))
+        return items(self._of(_PYTHON)) if found else []
 
     def _of(self, kind: str) -> JavaObject:
-        return self._all.filter(is_instance_of(self._view, f"{_CATALYST}.{kind}"))
+        return self._all.filter(is_instance_of(self._view, kind))
+
+
+@lru_cache(maxsize=1)
+def _expressions_of_node(view: JavaObject) -> JavaObject:
+    """Return a function that lists the expressions of one node of a plan, and all below them."""
+    listed = method(view, f"{_CATALYST}.plans.QueryPlan", "expressions")
+    return chain(view, listed, method(view, _SEQ, "flatMap", (_FUNCTION, all_nodes(view))))
+
+
+@lru_cache(maxsize=1)
+def _class_names(view: JavaObject) -> JavaObject:
+    """Return a function that names the classes of several objects, each once."""
+    of_class = chain(view, method(view, "java.lang.Object", "getClass"))
+    name = chain(view, method(view, "java.lang.Class", "getName"))
+    classes = (mapped(view, of_class), method(view, _SEQ, "distinct"))
+    return chain(view, *classes, mapped(view, name), joined(view, " "))
+
+
+@lru_cache(maxsize=1)
+def _literal_types(view: JavaObject) -> JavaObject:
+    """Return a function that writes the types of the literals among several expressions."""
+    type_of = (method(view, _EXPRESSION, "dataType"), method(view, _TYPE, "sql"))
+    return _of_literals(view, chain(view, *type_of))
+
+
+@lru_cache(maxsize=1)
+def _literal_texts(view: JavaObject) -> JavaObject:
+    """Return a function that writes the literals among several expressions as SQL."""
+    return _of_literals(view, chain(view, method(view, _EXPRESSION, "sql")))
+
+
+def _of_literals(view: JavaObject, written: JavaObject) -> JavaObject:
+    literals = kept(view, is_instance_of(view, _LITERAL))
+    return chain(view, literals, mapped(view, written), joined(view, ", "))
 
 
 def exact(session: SparkSession, types: str, written: Callable[[], object]) -> str:

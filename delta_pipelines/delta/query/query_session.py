@@ -22,6 +22,22 @@ def query_session(spark: SparkSession) -> SparkSession:
     return isolated_session(spark, QuerySession)
 
 
+def sql_query(session: SparkSession, text: str) -> DataFrame:
+    """Analyse a SQL text without arguments.
+
+    `session.sql` takes four more calls to the JVM, to pass an empty list of arguments.
+
+    Args:
+        session: A classic session.
+        text: One query.
+
+    Example:
+        >>> sql_query(spark, "SELECT 1 AS n").columns
+        ['n']
+    """
+    return DataFrame(session._jsparkSession.sql(text), session)
+
+
 def noted_rows(session: SparkSession, leaf: JavaObject) -> str | None:
     """Return the hash of the rows behind a leaf of a plan; None if it was not recorded.
 

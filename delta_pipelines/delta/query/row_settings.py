@@ -4,13 +4,15 @@
 whole, as part of its definition.
 """
 
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from delta_pipelines.delta.jvm.bridge import Jvm
-from delta_pipelines.delta.jvm.sessions import settings_in
+from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm
+from delta_pipelines.delta.jvm.scala_functions import chain, method
+from delta_pipelines.delta.jvm.sessions import conf_of_session, settings_of
 from delta_pipelines.delta.row_setting_rules import TIME_ZONE, counts
 
 
@@ -20,9 +22,15 @@ def row_settings(spark: SparkSession) -> dict[str, str]:
     Returns:
         Value by full name; always with the time zone (the machine's by default).
     """
-    conf = Jvm(spark).session.sessionState().conf()
-    found = {name: value for name, value in settings_in(conf).items() if counts(name)}
-    return {**found, TIME_ZONE: str(conf.sessionLocalTimeZone())}
+    found = {name: value for name, value in settings_of(spark).items() if counts(name)}
+    return {**found, TIME_ZONE: str(_time_zone(spark._jvm).apply(spark._jsparkSession))}
+
+
+@lru_cache(maxsize=1)
+def _time_zone(view: JavaObject) -> JavaObject:
+    """Return a function that gives the time zone of a session."""
+    zone = method(view, "org.apache.spark.sql.internal.SQLConf", "sessionLocalTimeZone")
+    return chain(view, *conf_of_session(view), zone)
 
 
 def registered_settings(spark: SparkSession) -> list[str]:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.jvm.sessions import current_namespace, settings
-from delta_pipelines.delta.query.query_session import query_session
+from delta_pipelines.delta.query.query_session import query_session, sql_query
 from delta_pipelines.delta.query.relations import DECLARED_PREFIX
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Graph, View
@@ -114,7 +114,7 @@ class Binder:
             frame.createOrReplaceTempView(marker)
             replacements += reference.replaced_by(f"`{marker}`")
         self.text = replace_names(sql, replacements)
-        return self._session.sql(self.text)
+        return sql_query(self._session, self.text)
 
     def _sql_by_name(self, flow: Flow, sql: str) -> "DataFrame":
         """Let Spark's parser find the inputs: each is a temporary view during the analysis.
@@ -130,7 +130,7 @@ class Binder:
                 frame.createOrReplaceTempView(marker)
                 frame.createOrReplaceTempView(quoted(name))
             with self._namespace(flow):
-                return self._session.sql(in_parentheses(sql))
+                return sql_query(self._session, in_parentheses(sql))
         finally:
             for name in marked:
                 self._session.catalog.dropTempView(name)

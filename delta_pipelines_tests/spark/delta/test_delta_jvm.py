@@ -3,6 +3,7 @@
 from functools import partial
 
 from delta_pipelines.delta.jvm.bridge import Jvm
+from delta_pipelines.delta.query.analyzed_plan import analysed_plan
 from delta_pipelines.delta.storage.folders import names_in, read_texts
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines_tests.spark.delta.test_delta_sessions import in_thread
@@ -96,3 +97,30 @@ def test_a_refresh_asks_the_catalog_for_a_table_twice(spark, schema, round_trips
         "createTable": 2,
     }
     assert refresh(1) == {"databaseExists": 1, "getTableMetadata": 2 * 2}
+
+
+def test_a_rerun_with_nothing_changed_takes_few_calls_for_each_dataset(
+    spark, schema, round_trips
+) -> None:
+    def rerun(count: int) -> int:
+        pipeline = Pipeline("few", schema=schema)
+        for number in range(count):
+            pipeline.materialized_view(f"t{number}", f"SELECT id, id * 2 AS n FROM range({number})")
+        pipeline.run(spark, raise_on_error=True)
+        return len(round_trips(lambda: pipeline.run(spark, raise_on_error=True)))
+
+    # The threads that plan begin with some calls of their own.
+    few, many = rerun(2), rerun(12)
+    assert (many - few) / 10 <= 60
+
+
+def test_a_query_of_many_literals_is_read_in_as_many_calls_as_one_of_few(
+    spark, round_trips
+) -> None:
+    def read(count: int) -> int:
+        literals = ", ".join(f"id + {number} AS c{number}" for number in range(count))
+        frame = spark.sql(f"SELECT {literals} FROM range(3)")
+        analysed_plan(spark, frame)
+        return len(round_trips(partial(analysed_plan, spark, frame)))
+
+    assert read(1) == read(20)
