@@ -14,29 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_FOLDERS = ("spark", "dagster")
-LONGEST = (
-    "spark/flows/test_stream_refresh.py",
-    "spark/flows/test_walks.py",
-    "spark/test_failure_steps.py",
-    "spark/merge/test_key_predicates.py",
-    "spark/merge/test_own_executors.py",
-    "spark/merge/test_semantics.py",
-    "spark/session/test_session.py",
-    "dagster/test_dagster_dev.py",
-    "spark/processes/test_killed_steps.py",
-    "spark/flows/test_changed_declarations.py",
-    "spark/processes/test_lost_worker.py",
-    "spark/merge/test_table_features.py",
-    "spark/merge/test_widened_types.py",
-    "spark/merge/test_held_sources.py",
-    "spark/flows/test_what_must_recompute.py",
-    "spark/flows/test_unchanged.py",
-    "spark/processes/test_two_processes.py",
-    "spark/merge/test_moving_tables.py",
-    "spark/merge/test_other_writers.py",
-    "spark/merge/test_skip_unchanged.py",
-)
-"""Files of more than a minute begin first, so that no worker is left alone with one at the end."""
 _FORKED = "-Djdk.lang.Process.launchMechanism=VFORK"
 """Hadoop's local files run `chmod` for each new file and `readlink` for each renamed one, eighteen
 programs a commit; so Java starts every one by itself, and not by a program of its own."""
@@ -96,16 +73,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what stands in the folders of Spark tests; long ones run on demand: `-m soak`.
+    """Mark the tests in the Spark folders and put them first; leave out soak tests and shares.
 
-    The order is the one in which xdist hands the files out.
+    xdist hands out the files in this order. The many quick tests come last, so that the workers
+    end together.
     """
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents and item.path.relative_to(here).parts[0] in SPARK_FOLDERS:
             item.add_marker(pytest.mark.spark)
-    order = {str(here / name): number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(str(item.path), len(order)))
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
     others = []
     if "soak" not in config.getoption("markexpr"):
         others += [item for item in items if "soak" in item.keywords]
