@@ -5,7 +5,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +47,18 @@ class Killing:
 
     Args:
         spark: The session of a process that is killed, or of the one that comes after it.
-        folder: What a process tells the next one.
+        folder: What a process leaves for the next one.
+        names: The operations, of `KILLED`.
     """
 
     spark: SparkSession
     folder: Path
-    operations: list[Operation] = field(
-        default_factory=lambda: [op for op in OPERATIONS if op.name in KILLED]
-    )
+    names: Sequence[str] = KILLED
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The operations that have these names."""
+        return [operation for operation in OPERATIONS if operation.name in self.names]
 
     def make(self, schema: str, number: int) -> None:
         """Change number n of every operation, without a failure."""
@@ -79,7 +83,9 @@ class Killing:
             turn: Which of its cells each operation takes; 0 is the first.
         """
         steps = self._load("steps")
-        cells = {op.name: chosen(steps[op.name], turn, n) for n, op in enumerate(self.operations)}
+        cells = {
+            op.name: chosen(steps[op.name], turn, KILLED.index(op.name)) for op in self.operations
+        }
         for operation in self.operations:
             operation.prepare(self.spark, "killed", number)
         before = {op.name: op.seen(self.spark, "killed") for op in self.operations}

@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ class Share:
     """One of several equal parts of a product.
 
     Args:
-        number: Which part, from 0.
+        number: Which part, from 0; of a larger number the remainder counts.
         parts: How many there are; 1 for the whole product.
     """
 
@@ -26,9 +26,19 @@ class Share:
     parts: int = 1
 
     def of(self, items: Sequence[T]) -> Sequence[T]:
-        """Every third item, or all of them; never none of some."""
+        """Every nth item, where n is the number of parts; at least one if there are any."""
         parts = min(self.parts, len(items)) or 1
         return items[self.number % parts :: parts]
+
+    def of_parts(self, factor: int, shift: int = 0) -> "Share":
+        """A part of this share, for slow products; the whole stays the whole.
+
+        Args:
+            factor: How many times smaller it is.
+            shift: Added to the number, so that products side by side take different items.
+        """
+        parts = self.parts * factor if self.parts > 1 else 1
+        return replace(self, number=self.number + shift, parts=parts)
 
     @classmethod
     def of_commit(cls, folder: Path) -> "Share":
@@ -41,7 +51,7 @@ class Share:
             commit = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         except (OSError, subprocess.CalledProcessError):
             return cls(0, PARTS)
-        return cls(int(commit.strip()[-6:], 16) % PARTS, PARTS)
+        return cls(int(commit.strip()[-6:], 16), PARTS)
 
 
 def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
