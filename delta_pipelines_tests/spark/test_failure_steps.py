@@ -8,9 +8,7 @@ its own; the steps are those that a clean run announces, so a new step is covere
 
 import resource
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from delta_pipelines.delta.jvm.sessions import setting
 from delta_pipelines.delta.log.loading import load_table
 from delta_pipelines.model.checkpoints import checkpoints_of
 from delta_pipelines.model.identifiers import Identifier
@@ -37,11 +36,7 @@ from delta_pipelines_tests.support.shares import Share
 CELLS = {"views": 45, "upserts": 45, "streams": 120}
 """How many there are at least, of each group of operations."""
 VACUUMED = {"full_view", "merge_deletes", "merge_plain", "merge_drift", "stream_append"}
-VACUUM = {
-    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    # Delta lists folders in so many tasks; the default is 10,000.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-}
+RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 STEPS = {
     "create_view": "analyse begin define write commit register recache",
     "alter_columns": "analyse begin define write commit recache",
@@ -119,9 +114,7 @@ class Matrix:
         for number, operation in enumerate(self.operations):
             self.steps[operation.name] = steps[f"{self.schema}.{operation.name}"]
             cells = cells_of(self.steps[operation.name])
-            self.cells[operation.name] = list(
-                replace(self.share, number=self.share.number + number).of(cells)
-            )
+            self.cells[operation.name] = list(self.share.of_parts(1, number).of(cells))
             self.prepare(operation)
 
     def round(self) -> bool:
@@ -206,12 +199,15 @@ def failing(told: str, cell: Cell) -> Any:
 LONG = pytest.mark.timeout(3600)
 
 
+@pytest.mark.usefixtures("quick_vacuum")
 @pytest.mark.parametrize("group", ["views", "upserts", pytest.param("streams", marks=LONG)])
 def test_a_failure_at_any_step_leaves_all_as_before_and_a_rerun_ends_as_a_clean_run(
     spark, schema, warehouse, group, share, record_property
 ):
     began, cpu = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_utime
     operations = [op for op in OPERATIONS if op.group == group]
+    # A step of a stream takes longest, and there are most of them.
+    share = share.of_parts(2 if group == "streams" else 1)
     matrix = Matrix(spark, schema, operations, share)
     before = of_the_session(spark, schema)
     matrix.begin()
@@ -268,7 +264,7 @@ def left_behind(
         known = checkpoints_of(table.properties)[folder.name].id if table else None
         others = {path.name for path in folder.iterdir()} - {known} - of_dropped
         found += [f"checkpoint {folder / name}" for name in others]
-    with settings(spark, VACUUM):
+    with setting(spark, RETENTION_CHECK, "false"):
         for name in VACUUMED & set(tables):
             spark.sql(f"VACUUM {schema}.{name} RETAIN 0 HOURS").collect()
             kept = {Path(path).name for path in spark.table(f"{schema}.{name}").inputFiles()}
@@ -278,12 +274,3 @@ def left_behind(
             vectors = sorted(folder.rglob("deletion_vector_*.bin"))
             found += [f"{vectors} of {name}"] if len(vectors) > len(kept) else []
     return found
-
-
-@contextmanager
-def settings(spark: SparkSession, given: dict[str, str]) -> Iterator[None]:
-    for key, value in given.items():
-        spark.conf.set(key, value)
-    yield
-    for key in given:
-        spark.conf.unset(key)

@@ -35,6 +35,7 @@ from delta_pipelines_tests.support.pipelines import (
 )
 
 
+@pytest.mark.usefixtures("quick_vacuum")
 def test_a_lease_is_beside_its_table_whichever_warehouse_a_session_has(
     spark, schema, warehouse, tmp_path
 ) -> None:
@@ -67,6 +68,7 @@ def test_a_lease_is_beside_its_table_whichever_warehouse_a_session_has(
             pass
 
 
+@pytest.mark.usefixtures("quick_vacuum")
 def test_a_lease_is_in_a_table_beside_which_nobody_may_write(
     spark, schema, tmp_path, monkeypatch
 ) -> None:
