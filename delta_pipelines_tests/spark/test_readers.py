@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from delta_pipelines_tests.support.pipelines import Feed, merged, mirror, run_well, scratch
 
 ROWS = 5
-REFRESHES = 6
+REFRESHES = 4
 PAUSE_SECONDS = 0.1
 
 
@@ -92,7 +92,7 @@ def test_readers_see_old_or_new_columns_never_a_mix(spark, schema):
     readers = [Reader(spark, f"{schema}.{name}") for name in ("computed", "kept")]
     columns = feed.columns
     with reading(*readers):
-        for generation in range(1, 4):
+        for generation in range(1, 3):
             columns += f", extra_{generation} INT"
             extras = (generation,) * generation
             feed.set(*[(n, generation, *extras) for n in range(ROWS)], columns=columns)
