@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,16 +76,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests in the Spark folders and put them first; leave out soak tests and shares.
+    """Mark and order the Spark tests; leave out soak tests and the variations of other shares.
 
-    xdist hands out the files in this order. The many quick tests come last, so that the workers
-    end together.
+    xdist hands out the files in this order: Spark tests first, and of those the largest files
+    first. The quick tests come last, so that the workers end together.
     """
     here = Path(__file__).parent
+    size = cache(lambda path: path.stat().st_size)
     for item in items:
         if here in item.path.parents and item.path.relative_to(here).parts[0] in SPARK_FOLDERS:
             item.add_marker(pytest.mark.spark)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    items.sort(key=lambda item: (item.get_closest_marker("spark") is None, -size(item.path)))
     others = []
     if "soak" not in config.getoption("markexpr"):
         others += [item for item in items if "soak" in item.keywords]
