@@ -1,4 +1,4 @@
-"""The share of the long products of tests that one run of the suite takes; it rotates by commit."""
+"""The share of the variations of tests that one run of the suite takes; it rotates by commit."""
 
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -10,12 +10,12 @@ import pytest
 
 T = TypeVar("T")
 
-PARTS = 3
+PARTS = 4
 
 
 @dataclass(frozen=True)
 class Share:
-    """One of several equal parts of a product.
+    """One of several equal parts of a product of cases.
 
     Args:
         number: Which part, from 0; of a larger number the remainder counts.
@@ -44,7 +44,7 @@ class Share:
     def of_commit(cls, folder: Path) -> "Share":
         """The share that belongs to a checkout's commit; the first one where there is none.
 
-        So a failure is found again with the same commit, and every part is run by some commit.
+        The same commit always has the same share, so a failure can be reproduced.
         """
         command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
         try:
@@ -55,9 +55,9 @@ class Share:
 
 
 def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
-    """The variations of Spark tests that a share leaves to the others.
+    """Return the variations of Spark tests that other shares run.
 
-    Tests that print what they counted (`record_property`) take the share themselves.
+    Tests that print their counts (`record_property`) take the share themselves.
 
     Args:
         items: All tests, in any order; what needs Spark is marked `spark`.
