@@ -1,9 +1,9 @@
-"""The kill matrix: every operation fails once at every step that it passes, before it, after it,
-and with a commit whose answer is lost. Before the commit nothing has happened; a rerun ends as a
-run that never failed, and leaves nothing behind.
+"""The kill matrix: every operation fails once at every step, before and after it, and with a lost
+answer of the commit. Before the commit nothing has changed; a rerun ends as a run that never
+failed, and leaves nothing behind.
 
-All operations make their changes in one run, each on a dataset of its own that fails at a place of
-its own; the steps are those that a clean run announces, so a new step is covered by itself.
+All operations make their changes in one run, each on its own dataset that fails at its own step.
+The steps are those that a clean run announces, so a new step is covered without a change here.
 """
 
 import resource
@@ -83,7 +83,7 @@ class Matrix:
             self.last[operation.name] = self.look(operation)
 
     def run(
-        self, operations: Iterable[Operation], *, twins: bool = False, told: Iterable[str] = ()
+        self, operations: Iterable[Operation], *, twins: bool = False, landed: Iterable[str] = ()
     ) -> RunResult:
         """One run of the operations, without asking again for what is in the table already."""
         pipeline = scratch(self.schema, checkpoint_retention_days=0)
@@ -94,7 +94,7 @@ class Matrix:
             for name in (operation.name, *doubles):
                 operation.declare(pipeline, name, self.number[operation.name])
                 names.append(name)
-                if operation.asks and name not in told:
+                if operation.asks and name not in landed:
                     options.setdefault(operation.asks, []).append(name)
         return run(pipeline, self.spark, refresh=names, **options)
 
@@ -133,7 +133,7 @@ class Matrix:
         }
         with stopping(stops) as happened:
             failed = self.run(cells, twins=False)
-        told, again = set(), []
+        landed, again = set(), []
         for operation, cell in cells.items():
             where = self.where(operation, cell)
             self.done += 1
@@ -149,19 +149,19 @@ class Matrix:
             if early and now != before:
                 self.problems.append(f"{where}: something happened: {before} became {now}")
             if operation.landed(before, now):
-                told.add(operation.name)
+                landed.add(operation.name)
             following = self.cells[operation.name][:1]
             if not early or not all(
                 is_before_commit(c, self.steps[operation.name]) for c in following
             ):
                 again.append(operation)
         if again:
-            self.rerun(again, cells, told)
+            self.rerun(again, cells, landed)
         return True
 
-    def rerun(self, again: list[Operation], cells: dict[Operation, Cell], told: set[str]) -> None:
-        """Run once more what failed, and hold it against a clean run."""
-        result = self.run(again, twins=True, told=told)
+    def rerun(self, again: list[Operation], cells: dict[Operation, Cell], landed: set[str]) -> None:
+        """Run the failed operations again and compare them with a clean run."""
+        result = self.run(again, twins=True, landed=landed)
         for operation in again:
             where = self.where(operation, cells[operation])
             ended, now = result.results[operation.name], self.look(operation)
@@ -188,11 +188,11 @@ class Matrix:
         return f"{operation.name}, change {self.number[operation.name]}, {cell}"
 
 
-def failing(told: str, cell: Cell) -> Any:
+def failing(message: str, cell: Cell) -> Any:
     def effect() -> None:
         if cell.moment == "lost":
-            raise PySparkException(f"the answer is lost: {told}")
-        raise Injected(told)
+            raise PySparkException(f"the answer is lost: {message}")
+        raise Injected(message)
 
     return effect
 

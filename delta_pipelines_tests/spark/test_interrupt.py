@@ -105,7 +105,7 @@ def check(ended):
     assert "Traceback" not in ended.output
 
 
-def test_a_second_ctrl_c_ends_a_run_whose_function_waits_for_something_else(waiting_run):
+def test_a_second_ctrl_c_ends_a_run_while_its_function_waits(waiting_run):
     check(waiting_run)
 
 

@@ -28,7 +28,7 @@ class Reader:
         self.error: BaseException | None = None
 
     def loop(self, stop: threading.Event) -> None:
-        """Read until told to stop."""
+        """Read until the event is set."""
         try:
             # Without a pause two readers take the whole machine, and a refresh takes a minute.
             while not stop.wait(PAUSE_SECONDS):
@@ -37,7 +37,7 @@ class Reader:
                     counts[row[1]] = counts.get(row[1], 0) + 1
                 self.seen[tuple(sorted(counts.items()))] = None
                 self.reads += 1
-        except Exception as error:  # noqa: BLE001 - told by the test's own thread
+        except Exception as error:  # noqa: BLE001 - raised by the test's own thread
             self.error = error
 
     def generations(self) -> list[int]:

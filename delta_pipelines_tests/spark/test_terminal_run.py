@@ -26,9 +26,9 @@ def test_a_checkpoint_is_reset_and_the_rows_stay(spark, schema, monkeypatch):
         return new
 
     def run(**options):
-        told = io.StringIO()
-        assert run_in_terminal(pipeline, spark, Console(file=told, width=120), **options)
-        return told.getvalue()
+        output = io.StringIO()
+        assert run_in_terminal(pipeline, spark, Console(file=output, width=120), **options)
+        return output.getvalue()
 
     assert re.search(r"t +completed +create +\+1 ", run())
     with monkeypatch.context() as patched:

@@ -47,7 +47,7 @@ def append(spark: SparkSession, table: str, *rows: tuple[object, ...], columns: 
 
 
 def copying(schema: str, landing: str, **options: object) -> dp.Pipeline:
-    """A pipeline whose streaming table `t` has every row of the landing table."""
+    """A pipeline with every row of the landing table in a streaming table `t`."""
     pipeline = scratch(schema)
     pipeline.source(landing)
 
@@ -252,7 +252,9 @@ def downstream(schema: str, landing: str) -> dp.Pipeline:
     return pipeline
 
 
-def test_an_upstream_that_was_refreshed_fully_is_reported_never_doubled(spark, schema, landing):
+def test_an_upstream_full_refresh_is_reported_and_each_way_out_reads_it_again(
+    spark, schema, landing
+):
     pipeline = downstream(schema, landing)
     run_well(pipeline, spark)
     planned = pipeline.plan(spark, full_refresh=["t"])
@@ -482,7 +484,7 @@ def test_a_streaming_upsert_goes_on_after_a_conflict(spark, schema, landing, ful
 
 @pytest.mark.parametrize("feed", ["true", "false"])
 def test_an_upsert_of_a_stream_takes_a_wider_type(spark, schema, landing, feed):
-    """Its rows are written anew in the commit that changes the column, keys among them."""
+    """Its rows are rewritten in the commit that changes the column, also if it is a key."""
 
     def merging(id_type: str) -> dp.Pipeline:
         pipeline = scratch(schema)
@@ -894,7 +896,7 @@ def test_a_stream_that_has_read_all_is_not_started(spark, schema, landing):
     assert rows_of(spark, f"{schema}.t") == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
 
 
-def test_a_stream_that_nobody_declared_is_never_passed_over(spark, schema, landing):
+def test_an_undeclared_stream_is_never_skipped(spark, schema, landing):
     run_well(copying(schema, landing), spark)
     run_well(copying(schema, landing), spark)
     append(spark, f"{schema}.other", (10, "x"))

@@ -1,7 +1,7 @@
 """Real `kill -9` of a process while every dataset of its run stands at another step.
 
 A killed process leaves its JVM no time either. The next process runs the same again, and everything
-must be as in a schema where nobody was killed.
+must be as in a schema without a kill.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""A merge whose source's blocks really get lost: the worker that holds them is killed."""
+"""A merge that loses the blocks of its source: the worker that stores them is killed."""
 
 import json
 
@@ -18,8 +18,8 @@ context = spark.sparkContext
 
 def executors():
     pattern = f"CoarseGrainedExecutorBackend.*{context.applicationId}"
-    told = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True).stdout
-    return [int(pid) for pid in told.split()]
+    output = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True).stdout
+    return [int(pid) for pid in output.split()]
 
 def wait_for_executor():
     until = time.monotonic() + 60
@@ -48,12 +48,12 @@ def merge(executor, kills):
         builder = builder.when_matched_update_all().when_not_matched_insert_all()
         try:
             result = builder.execute()
-            told = [result.executor, result.attempts]
+            outcome = [result.executor, result.attempts]
         except dp.MergeError as error:
-            told = str(error)
+            outcome = str(error)
     found = spark.read.format("delta").load("t")
     version = spark.sql(f"DESCRIBE HISTORY '{os.path.abspath('t')}' LIMIT 1").first()["version"]
-    return [told, sorted(map(list, found.collect())), version, len(killed)]
+    return [outcome, sorted(map(list, found.collect())), version, len(killed)]
 
 spark.range(5).selectExpr("id", "-id AS n").write.format("delta").save("t")
 """
@@ -88,10 +88,10 @@ def test_a_merge_outlives_the_workers_of_its_source(worker, losses):
     merged = [[n, n + 20] for n in range(20)]
     before = [[n, -n] for n in range(5)]
     for executor, losing in losses:
-        told, rows, version, killed = worker.do(f"answer = merge({executor!r}, {losing})")
+        outcome, rows, version, killed = worker.do(f"answer = merge({executor!r}, {losing})")
         if losing == 2:
-            assert "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY" in told
+            assert "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY" in outcome
             assert (rows, version, killed) == (before, 0, 2)
         else:
-            assert told == [executor, 2]
+            assert outcome == [executor, 2]
             assert (rows, version, killed) == (merged, 1, 1)

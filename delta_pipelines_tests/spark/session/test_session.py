@@ -37,7 +37,7 @@ def test_an_error_of_a_query_is_raised_and_not_printed_too(
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         caplog.set_level(logging.getLogger(name).level, logger=name)  # puts the handler there
     with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
-        spark.sql("SELECT nobody_has_this")
+        spark.sql("SELECT no_such_column")
     with pytest.raises(ArithmeticException):
         spark.range(1).select(col("id") / lit(0)).collect()
     assert [record.name for record in caplog.records if "QueryContext" in record.name] == []
@@ -92,7 +92,7 @@ def test_a_setting_of_queries_can_be_changed_later(spark: SparkSession, warehous
             assert spark.conf.get(key) == asked
         spark.conf.set(key, "7")
         get_session(warehouse)
-        assert spark.conf.get(key) == "7"  # nobody asked for another value
+        assert spark.conf.get(key) == "7"  # no call asked for another value
     finally:
         spark.conf.set(key, str(before))
 
@@ -102,7 +102,7 @@ def test_a_catalog_goes_from_process_to_process(run: Run, tmp_path: Path) -> Non
 spark = session("../warehouse")
 spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
 say(os.getpid())
-told()
+wait_for_line()
 """)
     [pid] = holder.says()
 
@@ -121,10 +121,10 @@ class Announce(logging.Handler):
 logging.getLogger("delta_pipelines").addHandler(Announce())
 spark = session("../warehouse", lock_timeout=120)
 say("got it", spark.table("t").collect())
-told()
+wait_for_line()
 spark.stop()
 say("stopped")
-told()
+wait_for_line()
 """,
         "waiting",
     )
@@ -135,12 +135,12 @@ told()
         said = waiting.says()
     assert said == ["got it", [[1]]]
 
-    waiting.tell()
+    waiting.go()
     assert waiting.says() == ["stopped"]
     last = run('say(session("../warehouse", lock_timeout=0).table("t").collect())', "last")
     assert last.says() == [[[1]]]
     last.end()
-    waiting.tell()
+    waiting.go()
     waiting.end()
 
 
@@ -160,8 +160,8 @@ shop.materialized_view("total", "SELECT sum(n) AS n FROM sold")
 shop.view("shown", "SELECT n FROM total")
 
 def rows():
-    told = [sorted(r.n for r in spark.table(f"sales.{name}").collect()) for name in NAMES]
-    return [*told, [c.version for c in spark.sql("DESCRIBE HISTORY sales.sold").collect()]]
+    listed = [sorted(r.n for r in spark.table(f"sales.{name}").collect()) for name in NAMES]
+    return [*listed, [c.version for c in spark.sql("DESCRIBE HISTORY sales.sold").collect()]]
 
 NAMES = ("landing", "sold", "total", "shown")
 
@@ -216,7 +216,7 @@ for key, value in spark_config("../warehouse", extra=settings).items():
 builder.getOrCreate().sql("SHOW TABLES").collect()
 from pyspark import SparkContext
 say(SparkContext._gateway.proc.pid)
-told()
+wait_for_line()
 """)
     [jvm] = stranger.says()
     ours = run(
