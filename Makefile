@@ -1,23 +1,23 @@
-# Every target does its own set-up: an environment in .venv, pinned by constraints.txt, made anew
-# when pyproject.toml or constraints.txt change. Needs Python >= 3.10; Spark itself needs Java 17 or 21.
+# Every target creates the environment in .venv, pinned by constraints.txt, and creates it again
+# when pyproject.toml or constraints.txt change. Needs Python >= 3.10; Spark needs Java 17 or 21.
 #
 #   make demo        fetch real data, run the example pipeline, serve it in the Dagster UI
-#   make test        the tests, as .ci/run runs them: every promise, and of long products the share
-#                    that belongs to the commit; `make test ARGS="-k merge -x"` passes arguments
-#   make test-all    all tests, the long products as a whole
-#   make soak        what repeats something for hours
+#   make test        the tests as .ci/run runs them: every test function, and a share by commit of
+#                    the variations; `make test ARGS="-k merge -x"` passes arguments
+#   make test-all    all tests with all variations
+#   make soak        the tests that repeat something for hours
 #   make test-pure   the tests that need no JVM, in seconds
 #   make docs        the documentation site, in build/site
 #   make lint types  ruff and mypy
-#   make clean       remove what the targets made, the environment too
+#   make clean       remove everything that the targets created, also .venv
 
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.10; do \
 	if $$python -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; \
 	then echo $$python; break; fi; done)
 ARGS ?=
 
-# Where the machine forbids it (containers do), each of the processes that tests and demo start would
-# compile all that it imports, PySpark and Dagster too: more than two seconds of CPU time a process.
+# Containers often set this variable. Then each process of the tests and the demo compiles all its
+# imports again, also PySpark and Dagster: more than two seconds of CPU time a process.
 unexport PYTHONDONTWRITEBYTECODE
 
 # Paths stay relative: make cannot handle a space in a path, and a checkout may have one.

@@ -2,7 +2,7 @@
 
 DELTA_PIPELINES_BENCHMARK_CASES chooses cases of `merge` and `merge_shapes` by parts of their names,
 separated by `|` (`20 M` names those that run on demand only). DELTA_PIPELINES_BENCHMARK_ROWS says
-how many rows their targets have at most: 20000 for a try, whose figures mean nothing.
+how many rows their targets have at most: 20000 for a try; its figures mean nothing.
 """
 
 import argparse

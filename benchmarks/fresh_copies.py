@@ -108,7 +108,7 @@ def floors(
         spark: The session.
         keys: Key columns, which are read from all files.
         source: The path of the source if all its rows are written; they are, as bare Parquet.
-        rewrites: All files of the target are written anew; they are, by Delta's writer.
+        rewrites: All files of the target are rewritten, by Delta's writer.
     """
 
     def scan(copy: str) -> None:
@@ -122,12 +122,12 @@ def floors(
         rows = spark.read.format("delta").load(copy)
         rows.write.format("delta").save(f"{copy}/_floor")
 
-    told: dict[str, Merge] = {"floor: keys read": scan}
+    floors: dict[str, Merge] = {"floor: keys read": scan}
     if source:
-        told["floor: batch written"] = write
+        floors["floor: batch written"] = write
     if rewrites:
-        told["floor: all rewritten"] = rewrite
-    return told
+        floors["floor: all rewritten"] = rewrite
+    return floors
 
 
 def race(
@@ -141,7 +141,7 @@ def race(
     beside: Mapping[str, Merge] | None = None,
     idle: Collection[str] = (),
 ) -> Contest:
-    """Time merges into hard-linked copies whose snapshot is loaded already.
+    """Time merges into hard-linked copies with a loaded snapshot.
 
     Args:
         spark: The session of all of them.

@@ -1,8 +1,8 @@
 """Delta's 16 shared merge cases: `merge_into` against Delta's own MERGE.
 
 Target: TPC-DS `web_returns` by `tpcgen-cli`, two million rows in 200 files ordered by order number,
-with deletion vectors and without. Each measured merge gets a fresh copy of the target whose
-snapshot is loaded already; sources are Delta tables. Before figures count, every way must have left
+with deletion vectors and without. Each measured merge gets a fresh copy of the target, with a
+loaded snapshot; sources are Delta tables. Before figures count, every way must have left
 the same rows. `DELTA_PIPELINES_BENCHMARK_ROWS` makes the target smaller, for a try.
 """
 
@@ -104,14 +104,14 @@ def run(rounds: int = 5) -> list[Contest]:
             if not cases:
                 continue
             target = _target(rows, folder / f"target-{vectors}", vectors=vectors)
-            told = []
+            races = []
             for number, case in enumerate(cases):
                 source = _source(spark, target, case, folder / f"source-{vectors}-{number}")
                 name = f"{case.name}, {layout}"
-                told.append(_race(spark, name, case, target, source, rounds, vectors))
+                races.append(_race(spark, name, case, target, source, rounds, vectors))
             mean = f"geometric mean of {len(cases)} cases, {layout}"
-            contests += [*told, overall(mean, told, {OURS: 1 / FASTER_ON_AVERAGE})]
-            against = [contest.against(TUNED, {OURS: 1.0}) for contest in told]
+            contests += [*races, overall(mean, races, {OURS: 1 / FASTER_ON_AVERAGE})]
+            against = [contest.against(TUNED, {OURS: 1.0}) for contest in races]
             contests.append(overall(f"{mean}, against {TUNED}", against, {OURS: 1.0}))
     return contests
 

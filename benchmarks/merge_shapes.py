@@ -60,13 +60,13 @@ class Shape:
         faster: How many times as fast as Delta it is to be with deletion vectors, if that is asked.
         faster_plain: The same without.
         plain: Also without deletion vectors.
-        skips: `merge_into` skips what is unchanged; Delta is told to compare, as a third way.
+        skips: `merge_into` skips what is unchanged; a third way asks Delta to compare.
         same: Condition on `id` for rows of the batch that come unchanged.
         partition: Partition column of the target; ON has it too.
         events: How many rows a key of the batch has, of which the one with the greatest `n` counts;
             every twentieth comes twice.
         rival: On a copy-on-write table delta-rs runs too.
-        by_default: It runs when nobody names it.
+        by_default: It runs when no shape is named.
     """
 
     name: str
@@ -309,7 +309,9 @@ def _ways(spark: "SparkSession", shape: Shape, source: str) -> dict[str, Merge]:
         columns = _rows(spark, shape, 0).columns
         equal = " AND ".join(f"t.{name} <=> s.{name}" for name in columns if name != "k")
         compare: Clauses = (("update", f"NOT ({equal})"), ("insert", ""))
-        ways["Delta, told to compare"] = lambda copy: by_delta(spark, copy, rows, shape.on, compare)
+        ways["Delta, asked to compare"] = lambda copy: by_delta(
+            spark, copy, rows, shape.on, compare
+        )
     return ways
 
 

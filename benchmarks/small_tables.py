@@ -92,8 +92,8 @@ def _reruns(spark: "SparkSession", rounds: int, bare: Callable[[int], None]) -> 
     """Runs in which nothing changed, against the runs before them.
 
     The first run of a pipeline makes its tables, so each round has a schema of its own. A later one
-    refreshes all of them. The faster those are, the worse a rerun looks beside them; so it is told
-    against `saveAsTable` too, over tables that exist.
+    refreshes all of them. The faster those are, the worse a rerun looks beside them; so a rerun is
+    compared with `saveAsTable` too, over existing tables.
     """
     made: list[float] = []
     again: list[float] = []

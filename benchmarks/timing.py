@@ -58,12 +58,12 @@ class Contest:
     def judged(self, way: str) -> str:
         """What is asked of a way and whether it does it; empty when nothing is."""
         middle, least, _ = self.ratio(way)
-        told = []
+        verdicts = []
         if (target := self.target.get(way)) is not None:
-            told.append(f"<= {target:.3g} {'met' if middle <= target else 'MISSED'}")
-        if (limit := self.limit.get(way)) is not None and (not told or least > limit):
-            told.append(f"least <= {limit:.3g} {'met' if least <= limit else 'MISSED'}")
-        return ", ".join(told)
+            verdicts.append(f"<= {target:.3g} {'met' if middle <= target else 'MISSED'}")
+        if (limit := self.limit.get(way)) is not None and (not verdicts or least > limit):
+            verdicts.append(f"least <= {limit:.3g} {'met' if least <= limit else 'MISSED'}")
+        return ", ".join(verdicts)
 
     def against(self, baseline: str, target: Mapping[str, float]) -> "Contest":
         """The same rounds, with the ways of `target` compared with another one.
@@ -107,10 +107,10 @@ def cpu_seconds(child: int | None = None) -> float:
     Args:
         child: The other one's process id; it counts where `/proc` tells of it.
     """
-    told = Path(f"/proc/{child}/stat")
-    if child is None or not told.exists():
+    stat = Path(f"/proc/{child}/stat")
+    if child is None or not stat.exists():
         return time.process_time()
-    fields = told.read_text().rpartition(")")[2].split()
+    fields = stat.read_text().rpartition(")")[2].split()
     return time.process_time() + sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -131,8 +131,8 @@ def alternate(
         for name in names if number % 2 else reversed(names):
             gc.collect()
             started = time.perf_counter()
-            told = ways[name](number)
-            took = told if isinstance(told, float) else time.perf_counter() - started
+            result = ways[name](number)
+            took = result if isinstance(result, float) else time.perf_counter() - started
             if number >= 0:
                 seconds[name].append(took)
             console.print(f"  round {number:>2} {name:<28} {took:8.3f} s", style="dim")
@@ -142,13 +142,15 @@ def alternate(
 def measured_on() -> dict[str, str]:
     """What figures depend on: the machine, and the versions of what was timed."""
     java = java_executable(os.environ)
-    told = subprocess.run([java, "-version"], capture_output=True, text=True).stderr if java else ""
+    java_version = (
+        subprocess.run([java, "-version"], capture_output=True, text=True).stderr if java else ""
+    )
     packages = ("pyspark", "delta-spark", "dagster", "delta-pipelines")
     return {
         "cores": str(os.cpu_count()),
         "machine": platform.machine(),
         "python": platform.python_version(),
-        "java": told.partition("\n")[0] or "unknown",
+        "java": java_version.partition("\n")[0] or "unknown",
         **{name: version(name) for name in packages},
     }
 

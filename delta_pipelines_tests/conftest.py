@@ -1,8 +1,9 @@
-"""What the whole suite shares: one Spark session, started by the first test that needs it."""
+"""Fixtures of all tests: one Spark session, started by the first test that needs it."""
 
 import itertools
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,98 +15,77 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_FOLDERS = ("spark", "dagster")
-LONGEST = (
-    "spark/flows/test_stream_refresh.py",
-    "spark/flows/test_walks.py",
-    "spark/test_failure_steps.py",
-    "spark/merge/test_key_predicates.py",
-    "spark/merge/test_own_executors.py",
-    "spark/merge/test_semantics.py",
-    "spark/session/test_session.py",
-    "dagster/test_dagster_dev.py",
-    "spark/processes/test_killed_steps.py",
-    "spark/flows/test_changed_declarations.py",
-    "spark/processes/test_lost_worker.py",
-    "spark/merge/test_table_features.py",
-    "spark/merge/test_widened_types.py",
-    "spark/merge/test_held_sources.py",
-    "spark/flows/test_what_must_recompute.py",
-    "spark/flows/test_unchanged.py",
-    "spark/processes/test_two_processes.py",
-    "spark/merge/test_moving_tables.py",
-    "spark/merge/test_other_writers.py",
-    "spark/merge/test_skip_unchanged.py",
-)
-"""Files of more than a minute begin first, so that no worker is left alone with one at the end."""
 _FORKED = "-Djdk.lang.Process.launchMechanism=VFORK"
-"""Hadoop's local files run `chmod` for each new file and `readlink` for each renamed one, eighteen
-programs a commit; so Java starts every one by itself, and not by a program of its own."""
+"""For its local files Hadoop runs `chmod` or `readlink`, eighteen times a commit. With VFORK, Java
+starts these programs directly and not through a helper program."""
 _SECOND_COMPILER_LATER = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
 )
-"""Four times Java's own numbers, where a session on few cores has thirty times them: this one lives
-for most of an hour. Tests keep both cores busy, and by those the second compiler takes
-a quarter of them for methods that are warm, not hot."""
+"""Four times Java's defaults; with the defaults the second compiler takes a quarter of the CPU time
+for methods that are only warm. A session on few cores has thirty times the defaults, but the one of
+the tests lives for many minutes."""
 _YOUNG = "-Xms2g -Xmn1g"
-"""A gigabyte for new objects from the start, where Java begins with an eighth of that and collects
-for a twentieth of the suite's CPU time."""
+"""A gigabyte for new objects from the start. Java starts with an eighth of that, and then garbage
+collection takes a twentieth of the CPU time."""
 SPARK_SETTINGS = {
     "spark.master": "local[2]",
     "spark.app.name": "delta_pipelines_tests",
-    # In Spark's own 1 GiB the tables of a thousand tests left a fifth of the time to the collector.
+    # With Spark's default of 1 GiB, garbage collection takes a fifth of the time.
     "spark.driver.memory": "3g",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.ui.explainMode": "simple",
-    # Delta keeps the logs of 10,000 tables for an hour, a megabyte each; no test reads another's.
+    # By default Delta caches the logs of 10,000 tables for an hour, a megabyte each.
     "spark.databricks.delta.delta.log.cacheSize": "64",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # Both compilers, as users have them: over files of minutes the second one earns its time (the
-    # walk of 500 steps 339 s instead of 403 s, the own executors 318 s instead of 346 s, side by
-    # side); a JVM of seconds gains from the first alone.
+    # Both compilers, as for users: in a JVM that runs for minutes, the second one saves more time
+    # than it takes (a walk of 500 steps takes 339 s instead of 403 s).
     "spark.driver.extraJavaOptions": (
         f"-XX:+UseSerialGC {_YOUNG} {_SECOND_COMPILER_LATER} {_FORKED}"
     ),
 }
-"""Tiny data runs about twice as fast without code generation and with few partitions."""
+"""Without code generation and with few partitions, tiny data is processed twice as fast."""
 PROCESS_SETTINGS = {
     **SPARK_SETTINGS,
     "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {_FORKED}",
 }
-"""For a process of its own, which lives for seconds: there the second compiler earns nothing."""
+"""For processes that tests start: they live for seconds, too short for the second compiler."""
 WITHOUT_CHECKSUMS = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
-"""The suite's session writes no checksum beside every file, which saves a tenth of its time.
-Processes of their own write them, as users' do: some are killed between the two."""
+"""The session of the tests writes no checksum files, which saves a tenth of its time. Other
+processes write them, as for users: some are killed between a file and its checksum."""
+
+LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 _numbers = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The whole suite, for which `.ci/run` has no time."""
+    """Add `--all`, which runs also the variations that `.ci/run` has no time for."""
     parser.addoption(
         "--all",
         action="store_true",
-        help="the long products of tests as a whole, not the share that belongs to the commit",
+        help="run all variations of the tests, not the share that belongs to the commit",
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what stands in the folders of Spark tests; long ones run on demand: `-m soak`.
+    """Mark and order the Spark tests; leave out soak tests and the variations of other shares.
 
-    The order is the one in which xdist hands the files out.
+    xdist hands out the files in this order: Spark tests first, and of those the largest files
+    first. The quick tests come last, so that the workers end together.
     """
     here = Path(__file__).parent
+    size = cache(lambda path: path.stat().st_size)
     for item in items:
         if here in item.path.parents and item.path.relative_to(here).parts[0] in SPARK_FOLDERS:
             item.add_marker(pytest.mark.spark)
-    order = {str(here / name): number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(str(item.path), len(order)))
+    items.sort(key=lambda item: (item.get_closest_marker("spark") is None, -size(item.path)))
     others = []
     if "soak" not in config.getoption("markexpr"):
         others += [item for item in items if "soak" in item.keywords]
@@ -122,28 +102,28 @@ def share_of(config: pytest.Config) -> Share:
 
 @pytest.fixture(scope="session")
 def share(request: pytest.FixtureRequest) -> Share:
-    """What this run takes of a long product."""
+    """The share of the variations that this run takes."""
     return share_of(request.config)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests counted: `record_property("proved", text)`, also under xdist."""
+    """Print the counts of tests, `record_property("proved", text)`, also with xdist."""
     for report in terminalreporter.getreports("passed"):
-        for key, told in report.user_properties:
+        for key, value in report.user_properties:
             if key == "proved" and report.when == "call":
-                terminalreporter.write_line(f"proved: {told}")
+                terminalreporter.write_line(f"proved: {value}")
 
 
 @pytest.fixture(scope="session")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the suite's tables and catalog."""
-    # Paths with a space have their own bugs: files are named in escaped form here and there.
+    """Folder of the tables and the catalog."""
+    # A path with a space finds places that forget to escape or unescape it.
     return tmp_path_factory.mktemp("my warehouse")
 
 
 @pytest.fixture(scope="session")
 def spark_settings() -> dict[str, str]:
-    """Settings of the suite's session, for what is to share it."""
+    """Settings of the session, for code that gets the same session."""
     return SPARK_SETTINGS | WITHOUT_CHECKSUMS
 
 
@@ -155,7 +135,7 @@ def process_settings() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def spark(warehouse: Path) -> "Iterator[SparkSession]":
-    """The suite's session, with a persistent catalog in `warehouse`."""
+    """The session of the tests, with a persistent catalog in `warehouse`."""
     from delta_pipelines.session import get_session, stop_session
 
     yield get_session(warehouse, config=SPARK_SETTINGS | WITHOUT_CHECKSUMS)
@@ -163,8 +143,16 @@ def spark(warehouse: Path) -> "Iterator[SparkSession]":
 
 
 @pytest.fixture
+def quick_vacuum(spark: "SparkSession") -> Iterator[None]:
+    """Let VACUUM list folders in two tasks; Spark's default of 10,000 takes half a minute."""
+    spark.conf.set(LISTING_TASKS, "2")
+    yield
+    spark.conf.unset(LISTING_TASKS)
+
+
+@pytest.fixture
 def schema(spark: "SparkSession", request: pytest.FixtureRequest) -> str:
-    """A schema of the test's own; it goes with the suite's warehouse."""
+    """An empty schema of the test; it is deleted with the warehouse."""
     stem = re.sub(r"\W+", "_", request.node.name).strip("_").lower()[:40]
     name = f"{stem}_{next(_numbers)}"
     spark.sql(f"CREATE SCHEMA `{name}`")

@@ -52,7 +52,7 @@ def materialize(pipeline, lake, instance, *, select=None, config=None, more=(), 
 
 
 class Repeatable:
-    """A code location of one job, whose runs can be repeated from their failure."""
+    """A code location of one job; its runs can be repeated from their failure."""
 
     def __init__(self, assets, lake, instance):
         definitions = dg.Definitions(

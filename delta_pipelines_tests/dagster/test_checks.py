@@ -98,7 +98,7 @@ def still(schema):
     return still
 
 
-def test_what_was_left_alone_repeats_what_was_found_of_its_rows(still, lake, instance):
+def test_an_unchanged_dataset_repeats_the_check_results_of_its_rows(still, lake, instance):
     first = materialize(still, lake, instance)
     again = [materialize(still, lake, instance) for _ in range(2)][-1]
     assert again["constant"]["delta_pipelines/refresh"] == "unchanged"
@@ -185,7 +185,7 @@ def test_names_of_checks_meet_no_other_name_of_the_assets():
 class Unreachable(DeltaPipelineResource):
     @property
     def spark_session(self):
-        raise SessionError("nobody needs a session")
+        raise SessionError("this test needs no session")
 
 
 def test_checks_alone_say_how_they_are_evaluated_and_start_no_spark(watched, instance):

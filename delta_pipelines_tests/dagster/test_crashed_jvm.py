@@ -30,8 +30,8 @@ with observing(kill), dg.DagsterInstance.ephemeral() as instance:
         list(location.assets), resources=location.resources, instance=instance
     )
     made = [event.asset_key.path[-1] for event in result.get_asset_materialization_events()]
-    told = [record.message for record in instance.all_logs(result.run_id)]
-say(result.success, made, [text for text in told if text.startswith("shop.b: failed")])
+    messages = [record.message for record in instance.all_logs(result.run_id)]
+say(result.success, made, [text for text in messages if text.startswith("shop.b: failed")])
 
 lake.spark_session.table("shop.v").count()
 lake.spark_session.stop()

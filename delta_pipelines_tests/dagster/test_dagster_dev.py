@@ -48,7 +48,7 @@ def test_runs_from_the_ui_refresh_and_refresh_fully(server, numbers):
         assert second[name][key] == first[name][key] + 1
 
 
-def test_schedules_and_sensor_tick_in_the_daemon_and_disturb_nobody(server, numbers):
+def test_schedules_and_a_sensor_start_runs_that_do_not_disturb_each_other(server, numbers):
     """Both schedules at the same minute, and the sensor of a pipeline that reads the first one."""
     numbers.write_text("d\n")
     time.sleep(max(0, time.time() % 60 - 50))

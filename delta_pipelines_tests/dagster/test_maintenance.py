@@ -54,7 +54,9 @@ def test_a_table_that_fails_fails_the_run_after_the_others(spark, schema, lake, 
 
 
 @pytest.mark.parametrize("transient", [True, False])
-def test_it_is_retried_when_that_can_help(spark, schema, lake, instance, monkeypatch, transient):
+def test_maintenance_is_retried_when_a_retry_can_help(
+    spark, schema, lake, instance, monkeypatch, transient
+):
     pipeline = dp.Pipeline("kept", schema=schema)
     pipeline.materialized_view("few", "SELECT id FROM range(3)")
     pipeline.run(spark)
@@ -70,7 +72,7 @@ def test_it_is_retried_when_that_can_help(spark, schema, lake, instance, monkeyp
 
 
 @pytest.mark.parametrize(("pool", "expected"), [(None, "kept"), ("one_at_a_time", "one_at_a_time")])
-def test_it_takes_the_pool_of_the_refresh(lake, pool, expected):
+def test_maintenance_takes_the_pool_of_the_refresh(lake, pool, expected):
     pipeline = dp.Pipeline("kept", schema="s")
     pipeline.materialized_view("few", "SELECT id FROM range(3)")
     definitions = build_pipeline_definitions(pipeline, spark=lake, pool=pool)
@@ -79,7 +81,7 @@ def test_it_takes_the_pool_of_the_refresh(lake, pool, expected):
         assert node.definition.pool == expected
 
 
-def test_its_schedule_is_there_when_asked_for(lake):
+def test_maintenance_has_a_schedule_on_request(lake):
     pipeline = dp.Pipeline("kept", schema="s")
     pipeline.materialized_view("few", "SELECT id FROM range(3)")
     definitions = build_pipeline_definitions(pipeline, spark=lake, maintenance_cron="0 2 * * *")

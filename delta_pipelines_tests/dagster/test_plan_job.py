@@ -29,7 +29,7 @@ def broken(shop):
 
 
 def planned(pipeline, lake, instance, **config):
-    """Execute the plan job: the result, and what is told on its step."""
+    """Execute the plan job: the result, and the metadata of its step."""
     definitions = build_pipeline_definitions(pipeline, spark=lake)
     result = definitions.resolve_job_def(f"{pipeline.name}_plan").execute_in_process(
         run_config={"ops": {pipeline.name: {"config": config}}},

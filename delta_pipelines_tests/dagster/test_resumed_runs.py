@@ -31,7 +31,7 @@ def store(schema):
 
 @pytest.fixture
 def report(schema, spark):
-    """Somebody else's asset that reads orders."""
+    """An asset of another author that reads orders."""
 
     @dg.asset(key=[schema, "report"], deps=[dg.AssetKey([schema, "orders"])])
     def report():
@@ -62,7 +62,7 @@ def failing(dataset, failures):
     return observing(fail)
 
 
-def test_what_lies_behind_a_finished_dataset_runs(store, report, schema, lake, instance, spark):
+def test_datasets_after_a_finished_dataset_run(store, report, schema, lake, instance, spark):
     store.source(f"{schema}.report")
     store.materialized_view("last", "SELECT * FROM report", inputs={"report": f"{schema}.report"})
     location = Repeatable([assets_of(store), report], lake, instance)
@@ -88,7 +88,7 @@ def test_what_lies_behind_a_finished_dataset_runs(store, report, schema, lake, i
     assert evaluations(parent) == [("no_refunds", False, "WARN", 1)]
 
 
-def test_it_runs_too_when_every_dataset_had_finished(store, report, lake, instance):
+def test_a_dataset_runs_too_when_every_dataset_had_finished(store, report, lake, instance):
     endings = [ValueError("after the last dataset"), ValueError("once more")]
     location = Repeatable([assets_of(store, endings), report], lake, instance)
     parent = location.launch()
@@ -97,7 +97,7 @@ def test_it_runs_too_when_every_dataset_had_finished(store, report, lake, instan
     assert [run.success for run in (parent, again, resumed)] == [False, False, True]
     assert resumed.names == ["orders", "big", "fragile", "report"]
     assert "have finished every selected dataset" in resumed.log
-    # Not the run between, which told it again.
+    # Not the run between, which reported it again.
     assert resumed["orders"]["delta_pipelines/finished_by"] == parent.result.run_id
 
 
@@ -130,7 +130,7 @@ def test_a_retried_op_of_a_resumed_run_repeats_a_materialization_once(
     assert "1 dataset of pipeline store: 1 failed" in resumed.log
 
 
-def test_what_reads_a_dataset_that_is_yet_to_be_done_is_done_again(store, schema):
+def test_readers_of_an_unfinished_dataset_run_again(store, schema):
     graph = store.graph()
     selected = [asset.identifier for asset in graph.assets]
     orders, big, fragile = (graph.find(name).identifier for name in ("orders", "big", "fragile"))
@@ -138,11 +138,11 @@ def test_what_reads_a_dataset_that_is_yet_to_be_done_is_done_again(store, schema
     assert unfinished(graph, selected, {orders, big}) == (fragile,)
 
 
-def test_what_reads_it_through_a_view_that_is_not_selected_is_done_again_too(schema):
+def test_readers_through_a_view_that_is_not_selected_run_again_too(schema):
     pipeline = Pipeline("p", schema=schema)
     pipeline.materialized_view("orders", "SELECT 1 AS id")
     pipeline.view("recent", "SELECT * FROM orders")
-    pipeline.materialized_view("told", "SELECT * FROM recent")
+    pipeline.materialized_view("report", "SELECT * FROM recent")
     graph = pipeline.graph()
     orders, _, report = (asset.identifier for asset in graph.assets)
     assert unfinished(graph, [orders, report], {report}) == (orders, report)

@@ -20,7 +20,7 @@ MARKER = "kanari5e7"
 
 
 def leaks(*texts):
-    """Positions whose credential stands in the texts, with its surroundings."""
+    """Positions with a credential in the texts, and the text around it."""
     return sorted({m[0] for t in texts for m in re.finditer(rf".{{0,60}}{MARKER}-\w+", t)})
 
 

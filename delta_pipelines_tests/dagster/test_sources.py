@@ -86,7 +86,7 @@ def stale_statuses(definitions, instance):
     return {key.path[-1]: resolver.get_status(key).value for key in graph.get_all_asset_keys()}
 
 
-def test_what_did_not_change_keeps_its_data_version_and_makes_nothing_downstream_stale(
+def test_an_unchanged_source_keeps_its_data_version_and_makes_nothing_downstream_stale(
     schema, lake, instance, spark
 ):
     pipeline = Pipeline("fresh", schema=schema)

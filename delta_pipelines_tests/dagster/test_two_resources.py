@@ -15,7 +15,7 @@ OF_NEW_TABLES = "spark.databricks.delta.properties.defaults.checkpointInterval"
 
 
 def timed(name, schema, warehouse, settings):
-    """A pipeline whose one table tells its session's time zone, over a resource of its own."""
+    """A pipeline with a table of its session's time zone, over its own resource."""
     pipeline = dp.Pipeline(name, schema=schema)
     pipeline.materialized_view(f"of_{name}", "SELECT current_timezone() AS zone")
     resource = DeltaPipelineResource(warehouse=str(warehouse), spark_config=settings)
@@ -33,7 +33,9 @@ def materialized(instance, *locations):
     return Outcome(result, instance)
 
 
-def test_each_computes_with_its_own_settings(schema, spark, warehouse, spark_settings, instance):
+def test_each_resource_computes_with_its_own_settings(
+    schema, spark, warehouse, spark_settings, instance
+):
     plain = spark.conf.get(ZONE)
     assert plain != "Asia/Tokyo"
     tokyo = timed("a_tokyo", schema, warehouse, {**spark_settings, ZONE: "Asia/Tokyo"})
@@ -80,7 +82,7 @@ def test_other_assets_find_the_settings_of_the_resource_that_they_ask(
     with run_of(a.session_for_run()):
         assert seen(c) == seen(lake({ZONE: "Europe/Paris"})) == ("Asia/Tokyo", "7")
     assert seen(c) == (plain, None)
-    # What somebody else sets in between is theirs, and what is so without the resources.
+    # A setting that another program changes in between stays, also without the resources.
     seen(a)
     assert seen(a) == ("Asia/Tokyo", "7")
     spark.conf.set(ZONE, "Europe/Paris")

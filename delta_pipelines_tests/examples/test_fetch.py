@@ -136,7 +136,7 @@ def test_the_command_line_lands_the_next_release_and_says_so(landing: Path) -> N
     ]
 
 
-def test_the_landing_zone_tells_a_releases_columns(landing: Path) -> None:
+def test_the_landing_zone_shows_the_columns_of_a_release(landing: Path) -> None:
     (release,) = landed_releases(landing)
     assert release.columns == (
         *("icao", "iata", "name", "city", "subd", "country", "elevation", "lat", "lon", "tz"),

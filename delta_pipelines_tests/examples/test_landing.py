@@ -9,7 +9,7 @@ import pytest
 from examples.aviation.landing import fetch_command, landed_file, landed_releases, landed_reports
 
 
-def test_whoever_looks_too_early_is_told_the_command(tmp_path: Path) -> None:
+def test_a_missing_landing_zone_names_the_command(tmp_path: Path) -> None:
     for look in (landed_releases, landed_reports, lambda folder: landed_file("a.csv", folder)):
         with pytest.raises(FileNotFoundError) as caught:
             look(tmp_path)

@@ -18,7 +18,7 @@ from delta_pipelines.system.postgres_catalog import DRIVER_JAR
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(set(DOCS.glob("*.md")) - {DOCS / "reference.md"})
-"""Whose code runs here; that of the README has tests of its own."""
+"""Pages with code that runs here; the code of the README has its own tests."""
 ALL_PAGES = [ROOT / "README.md", ROOT / "benchmarks" / "README.md", *PAGES]
 
 
@@ -54,13 +54,13 @@ def test_the_options_of_its_commands_exist(page: Path) -> None:
         if not line.startswith("delta-pipelines "):
             continue
         command, *words = line.split()[1:]
-        told = CliRunner().invoke(cli, [command, "--help"]).output
+        help_text = CliRunner().invoke(cli, [command, "--help"]).output
         for option in (word for word in words if word.startswith("--")):
-            assert re.search(rf"{option}\b", told), f"{command} has no {option}"
+            assert re.search(rf"{option}\b", help_text), f"{command} has no {option}"
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
-def test_its_links_lead_to_pages_and_to_sections_that_they_have(page: Path) -> None:
+def test_links_of_a_page_lead_to_existing_pages_and_sections(page: Path) -> None:
     for target, section in re.findall(r"\]\(([\w./-]*)(?:#([\w-]+))?\)", page.read_text()):
         there = page.parent / target if target else page
         assert there.exists(), target
@@ -86,6 +86,6 @@ def test_every_page_is_found_from_the_readme() -> None:
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
-def test_its_yaml_is_yaml(page: Path) -> None:
+def test_yaml_of_a_page_is_valid(page: Path) -> None:
     for block in blocks(page, "yaml"):
         assert isinstance(yaml.safe_load(block), dict)

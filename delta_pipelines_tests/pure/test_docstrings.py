@@ -48,7 +48,7 @@ def outcomes() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     done = subprocess.run(
         [sys.executable, "-c", f"import json, {__name__} as t; print(json.dumps(t.outcomes()))"],
         cwd=tmp_path_factory.mktemp("examples"),
@@ -64,11 +64,11 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", [test.name for test in RUNNING])
-def test_an_example_gives_what_it_shows(name: str, told: dict[str, str]) -> None:
-    assert told[name] == ""
+def test_an_example_gives_what_it_shows(name: str, failures: dict[str, str]) -> None:
+    assert failures[name] == ""
 
 
-def test_most_examples_run() -> None:
+def test_most_examples_of_docstrings_run() -> None:
     assert len(RUNNING) >= WITH_EXAMPLES
 
 

@@ -41,18 +41,18 @@ def test_every_error_is_a_pipeline_error(error: type, parent: type) -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "told"),
+    ("problem", "text"),
     [
         (Problem("it is wrong."), "it is wrong."),
         (Problem("it is wrong.", "t"), "t: it is wrong."),
         (Problem("it is wrong.", "t", HERE), "t: it is wrong. [pipeline.py:7]"),
     ],
 )
-def test_a_problem_names_dataset_and_place_when_known(problem: Problem, told: str) -> None:
-    assert str(problem) == told
+def test_a_problem_names_dataset_and_place_when_known(problem: Problem, text: str) -> None:
+    assert str(problem) == text
 
 
-def test_one_problem_is_told_as_it_is_and_several_as_a_list() -> None:
+def test_one_problem_is_shown_as_text_and_several_as_a_list() -> None:
     one, two = Problem("one.", "a", HERE), Problem("two.", "b")
     assert str(dp.DeclarationError(one)) == str(one)
     lines = str(dp.DeclarationError([one, two])).splitlines()
@@ -68,7 +68,7 @@ def test_a_plan_error_keeps_its_problems() -> None:
     assert str(error).startswith("Nothing was run")
 
 
-def test_a_dataset_error_tells_the_dataset_and_where_it_was_declared() -> None:
+def test_a_dataset_error_names_the_dataset_and_its_declaration() -> None:
     error = dp.DatasetError("it failed.", dataset="s.t")
     assert (error.dataset, error.transient, str(error)) == ("s.t", False, "s.t: it failed.")
     error.location = HERE

@@ -34,12 +34,12 @@ def swapped(first: int, second: int) -> list[Committed]:
 
 
 @pytest.mark.parametrize(
-    ("operations", "log", "final", "told"),
+    ("operations", "log", "final", "expected"),
     [
         (OPERATIONS, without(1), FINAL, "set was lost"),
         (OPERATIONS, [*LOG, Committed(5, "set")], FINAL | {"b": 2}, "set committed twice"),
         (OPERATIONS, [*LOG, Committed(5, "failed")], FINAL | {"x": 9}, "failed but committed"),
-        (OPERATIONS, [*LOG, Committed(5, "who")], FINAL, "nobody ran who"),
+        (OPERATIONS, [*LOG, Committed(5, "who")], FINAL, "no writer ran who"),
         (OPERATIONS, [*LOG[:4], Committed(5, "last")], FINAL, "versions are not 0 to 4"),
         (OPERATIONS, swapped(3, 4), {"d": 4}, "wipe ended before last began"),
         (OPERATIONS, swapped(1, 2), FINAL, "set reported 1, not 2"),
@@ -49,5 +49,5 @@ def swapped(first: int, second: int) -> list[Committed]:
         ([*OPERATIONS, OPERATIONS[1]], LOG, FINAL, "two operations are called set"),
     ],
 )
-def test_a_bad_history_is_told(operations, log, final, told) -> None:
-    assert any(told in problem for problem in problems(operations, log, final)), told
+def test_a_bad_history_is_reported(operations, log, final, expected) -> None:
+    assert any(expected in problem for problem in problems(operations, log, final)), expected

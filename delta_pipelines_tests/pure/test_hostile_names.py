@@ -131,7 +131,7 @@ def _kept(position, name, graph):
 def test_a_hostile_name_in_a_selection_is_unknown(what):
     graph = named("table", "t").graph()
     for name in NAMES:
-        with pytest.raises(dp.UnknownDatasetError) as told:
+        with pytest.raises(dp.UnknownDatasetError) as caught:
             refresh_set(
                 graph,
                 RefreshRequest.of(
@@ -144,7 +144,7 @@ def test_a_hostile_name_in_a_selection_is_unknown(what):
                     }
                 ),
             )
-        str(told.value).encode()
+        str(caught.value).encode()
 
 
 def test_a_hostile_name_in_a_run_config_is_refused_by_the_configs_enum():

@@ -141,7 +141,7 @@ def test_a_function_is_called_with_small_frames_like_any_other(pipeline: dp.Pipe
         (lambda p: p.upsert(keys=["k"])(None), "decorates a function"),
     ],
 )
-def test_what_cannot_be_declared_is_refused_at_once(
+def test_an_invalid_declaration_is_refused_at_once(
     pipeline: dp.Pipeline, declare: Callable[[dp.Pipeline], Any], why: str
 ) -> None:
     with pytest.raises(dp.DeclarationError, match=why):
@@ -196,7 +196,7 @@ def test_how_a_run_goes_on_is_checked_before_anything_is_done(
 
 
 @pytest.mark.parametrize(
-    ("begin", "told"),
+    ("begin", "message"),
     [
         (lambda p: p.materialized_view("t", comment="x"), "t: it has no query: decorate a func"),
         (lambda p: p.upsert("t", keys=["k"]), "or give a SELECT as its second argument. ["),
@@ -207,13 +207,13 @@ def test_how_a_run_goes_on_is_checked_before_anything_is_done(
         (lambda p: p.upsert(keys=["k"]), "an upsert without a name has no query"),
     ],
 )
-def test_a_dataset_whose_query_was_forgotten_is_told_with_its_place(
-    pipeline: dp.Pipeline, begin: Callable[[dp.Pipeline], Any], told: str
+def test_a_dataset_without_its_query_is_reported_with_its_location(
+    pipeline: dp.Pipeline, begin: Callable[[dp.Pipeline], Any], message: str
 ) -> None:
     decorate = begin(pipeline)
     with pytest.raises(dp.DeclarationError) as caught:
         pipeline.graph()
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     [problem] = caught.value.problems
     assert problem.location is not None
     assert problem.location.file == __file__
@@ -257,7 +257,7 @@ def test_storage_is_a_path_as_text_or_as_an_object():
 
 
 @pytest.mark.parametrize("option", ["keys", "partition_cols", "cluster_by"])
-def test_one_string_instead_of_a_list_is_told_how_to_write_it(option):
+def test_a_string_instead_of_a_list_is_refused_with_the_right_form(option):
     options = {"keys": ["icao"], option: "icao"}
     with pytest.raises(dp.DeclarationError, match=rf"{option} must be a list .*write \['icao'\]"):
         dp.Pipeline("p", schema="s").upsert("t", "SELECT 1 AS icao", **options)

@@ -47,7 +47,7 @@ def test_all_public_names_exist_are_sorted_and_documented_with_an_example(
         assert ">>>" in (getattr(module, name).__doc__ or ""), name
 
 
-def test_what_a_pipeline_can_do_is_documented_with_an_example() -> None:
+def test_every_method_of_a_pipeline_is_documented_with_an_example() -> None:
     methods = inspect.getmembers(dp.Pipeline, inspect.isfunction)
     public = {name: method for name, method in methods if not name.startswith("_")}
     assert {"graph", "plan", "run", "upsert", "expect"} <= public.keys()

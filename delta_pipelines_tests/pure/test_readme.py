@@ -31,7 +31,7 @@ def namespace() -> dict[str, object]:
     return names
 
 
-def test_its_commands_are_targets_of_the_makefile() -> None:
+def test_commands_of_the_readme_are_targets_of_the_makefile() -> None:
     commands = re.findall(r"^make (\w+)", "\n".join(blocks("shell")), flags=re.MULTILINE)
     makefile = (ROOT / "Makefile").read_text()
     assert commands == ["demo", "test"]
@@ -39,7 +39,9 @@ def test_its_commands_are_targets_of_the_makefile() -> None:
         assert re.search(rf"^{command}:", makefile, flags=re.MULTILINE)
 
 
-def test_its_pipeline_has_the_datasets_that_it_shows(namespace: dict[str, object]) -> None:
+def test_the_pipeline_of_the_readme_has_the_datasets_that_it_shows(
+    namespace: dict[str, object],
+) -> None:
     pipeline = namespace["aviation"]
     assert isinstance(pipeline, dp.Pipeline)
     assert [asset.name for asset in pipeline.graph().assets] == [
@@ -50,7 +52,9 @@ def test_its_pipeline_has_the_datasets_that_it_shows(namespace: dict[str, object
     ]
 
 
-def test_its_run_config_is_valid_and_a_typo_in_it_is_not(namespace: dict[str, object]) -> None:
+def test_the_run_config_of_the_readme_is_valid_and_a_typo_is_not(
+    namespace: dict[str, object],
+) -> None:
     definitions = namespace["defs"]
     assert isinstance(definitions, dg.Definitions)
     job = definitions.resolve_job_def("aviation_refresh")
@@ -61,7 +65,7 @@ def test_its_run_config_is_valid_and_a_typo_in_it_is_not(namespace: dict[str, ob
         dg.validate_run_config(job, config)
 
 
-def test_its_page_of_the_api_names_only_what_exists() -> None:
+def test_the_page_of_the_api_names_only_existing_names() -> None:
     for name in re.findall(r"`@?p\.(\w+)", API):
         assert hasattr(dp.Pipeline, name), name
     for name in re.findall(r"`dp\.(\w+)\(", API):
@@ -81,15 +85,19 @@ def test_its_page_of_the_api_names_only_what_exists() -> None:
         ("dp.get_session", dp.get_session),
     ],
 )
-def test_its_signatures_are_those_of_the_code(called: str, function: Callable[..., object]) -> None:
+def test_signatures_of_the_docs_are_those_of_the_code(
+    called: str, function: Callable[..., object]
+) -> None:
     (shown,) = re.findall(rf"^\| `{re.escape(called)}\((.*?)\)` \|", API, flags=re.MULTILINE)
     names: dict[str, Callable[..., object]] = {}
     exec(f"def f({shown.replace('...', '_rest=None')}): ...", names)
-    told = defaults(names["f"])
-    leaves_out = told.pop("_rest", None) is not None
+    documented = defaults(names["f"])
+    leaves_out = documented.pop("_rest", None) is not None
     real = defaults(function)
-    assert told == (real if not leaves_out else {n: d for n, d in real.items() if n in told})
-    assert len(told) > 2
+    assert documented == (
+        real if not leaves_out else {n: d for n, d in real.items() if n in documented}
+    )
+    assert len(documented) > 2
 
 
 def defaults(function: Callable[..., object]) -> dict[str, tuple[str, object]]:
@@ -110,7 +118,7 @@ def defaults(function: Callable[..., object]) -> dict[str, tuple[str, object]]:
         ("of `source`", "source"),
     ],
 )
-def test_it_lists_the_options_that_a_dataset_takes(row: str, kind: Kind) -> None:
+def test_the_docs_list_the_options_of_a_dataset(row: str, kind: Kind) -> None:
     (shown,) = re.findall(rf"^\| {row} \| `(.*?)`", API, flags=re.MULTILINE)
     with pytest.raises(dp.DeclarationError) as caught:
         checked_declaration(kind, "x", Query(sql="SELECT 1"), {"none_such": 1}, None, None)
@@ -118,17 +126,17 @@ def test_it_lists_the_options_that_a_dataset_takes(row: str, kind: Kind) -> None
     assert sorted(shown.split(", ")) == listed.split(", ")
 
 
-def test_it_says_what_a_table_leaves_to_its_flows() -> None:
+def test_the_docs_say_what_a_table_leaves_to_its_flows() -> None:
     (shown,) = re.findall(r"the same without `(.*?)`", API)
     assert set(shown.split(", ")) == OF_QUERIES
 
 
-def test_its_pictures_exist() -> None:
+def test_pictures_of_the_readme_exist() -> None:
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", README)
     assert pictures
     for picture in pictures:
         assert (ROOT / picture).is_file(), picture
 
 
-def test_it_is_short() -> None:
+def test_the_readme_is_short() -> None:
     assert README.count("\n") <= 120

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -38,13 +38,12 @@ ORDER = {
     ),
 }
 """Parts of a package from the ground up: each may import from those before it."""
-PRIVATE_WORDS = frozenset(
-    {
-        *("told", "tell", "tells", "anew", "held", "whose", "begun", "somebody", "nobody"),
-        *("mark", "marks", "ends", "turn", "turns", "place", "places"),
-    }
+EMPTY_WORDS = frozenset(
+    {"told", "tell", "tells", "anew", "held", "whose", "begun", "somebody", "nobody"}
 )
-"""Words that no identifier of the package has: they do not say what a value is."""
+"""Words that no identifier has, also of a test: they do not say what a value is."""
+PRIVATE_WORDS = EMPTY_WORDS | {"mark", "marks", "ends", "turn", "turns", "place", "places"}
+"""Words that no identifier of the package has."""
 FOREIGN_NAMES = frozenset({"trackHighWaterMarks"})
 """Of Delta's own classes."""
 
@@ -131,7 +130,7 @@ def circles(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def private_words(text: str) -> Iterator[str]:
+def private_words(text: str, words: frozenset[str] = PRIVATE_WORDS) -> Iterator[str]:
     """Identifiers with a word that says nothing to a maintainer."""
     for node in ast.walk(ast.parse(text)):
         match node:
@@ -141,8 +140,8 @@ def private_words(text: str) -> Iterator[str]:
                 pass
             case _:
                 continue
-        words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
-        if name not in FOREIGN_NAMES and PRIVATE_WORDS & {word.lower() for word in words}:
+        parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
+        if name not in FOREIGN_NAMES and words & {part.lower() for part in parts}:
             yield f"line {node.lineno}: {name}"
 
 
@@ -164,7 +163,7 @@ def too_long(text: str) -> Iterator[str]:
 
 
 def machine_paths(text: str) -> Iterator[str]:
-    """Absolute paths of somebody's machine."""
+    """Absolute paths of a machine."""
     yield from _found(text, MACHINE_PATH, WINDOWS_PATH)
 
 
@@ -263,6 +262,12 @@ def test_identifiers_say_what_a_value_is() -> None:
     assert offences(private_words, package_files()) == []
 
 
+@pytest.mark.parametrize("folder", ["delta_pipelines_tests", "benchmarks", "examples"])
+def test_identifiers_of_tests_and_examples_say_what_a_value_is(folder: str) -> None:
+    rule = partial(private_words, words=EMPTY_WORDS)
+    assert offences(rule, (ROOT / folder).rglob("*.py")) == []
+
+
 def test_no_file_of_the_package_is_too_long() -> None:
     assert offences(too_long, package_files()) == []
 
@@ -279,7 +284,7 @@ def repository_files() -> Iterator[Path]:
             yield path
 
 
-def test_no_tracked_file_names_a_path_of_somebodys_machine() -> None:
+def test_no_tracked_file_names_a_path_of_a_machine() -> None:
     assert offences(machine_paths, repository_files()) == []
 
 
@@ -294,7 +299,7 @@ GENERATED = re.compile(
 
 
 def generated(names: Iterator[str]) -> list[str]:
-    """Names of what a run leaves, and nobody writes."""
+    """Names of files that a run leaves behind."""
     return [name for name in names if GENERATED.search(name)]
 
 

@@ -28,7 +28,7 @@ def feed():
 
 @pytest.fixture
 def landing(spark, schema):
-    """Somebody else's table, with one row."""
+    """A table of another writer, with one row."""
     name = f"{schema}.landing"
     spark.sql(f"CREATE TABLE {name} (id INT) USING delta")
     spark.sql(f"INSERT INTO {name} VALUES (1)")
@@ -36,7 +36,7 @@ def landing(spark, schema):
 
 
 @pytest.mark.parametrize("where", ["refresh", "full_refresh"])
-def test_a_misspelt_dataset_in_a_selection_is_told_with_the_nearest_name(
+def test_a_misspelt_dataset_in_a_selection_is_refused_with_the_nearest_name(
     spark, schema, feed, where
 ):
     pipeline = scratch(schema)
@@ -46,7 +46,7 @@ def test_a_misspelt_dataset_in_a_selection_is_told_with_the_nearest_name(
     assert not spark.catalog.tableExists(f"{schema}.flights")
 
 
-def test_a_query_that_does_not_analyse_is_told_with_the_file_and_line_of_its_declaration(
+def test_a_query_that_does_not_analyse_is_reported_with_the_file_and_line_of_its_declaration(
     spark, schema, feed
 ):
     pipeline = scratch(schema)
@@ -62,8 +62,8 @@ def test_a_query_that_does_not_analyse_is_told_with_the_file_and_line_of_its_dec
     assert results["t"].status == "completed"
     for name, where in (("in_python", line), ("in_sql", line + 5)):
         error = str(failure(results[name]))
-        for told in (f"{name}: ", "nope", f"test_bad_input.py:{where}]"):
-            assert told in error
+        for part in (f"{name}: ", "nope", f"test_bad_input.py:{where}]"):
+            assert part in error
         assert "\n\tat " not in error, "no Java stack trace"
 
 
@@ -109,7 +109,7 @@ def test_a_view_of_that_name_is_left_alone(spark, schema, feed):
 
 
 @pytest.mark.parametrize("kind", ["materialized_view", "upsert"])
-def test_a_table_of_somebody_else_with_another_partitioning_is_left_alone(
+def test_a_table_of_another_writer_with_another_partitioning_is_left_alone(
     spark, schema, feed, kind
 ):
     spark.sql(f"CREATE TABLE {schema}.t (id INT, v STRING) USING delta PARTITIONED BY (v)")
@@ -138,7 +138,7 @@ def test_a_table_of_another_pipeline_is_left_alone(spark, schema, feed):
     assert "belongs to pipeline 'other'" in str(failure(run(pipeline, spark).results["t"]))
 
 
-def test_a_missing_source_is_told_and_the_rest_goes_on(spark, schema, feed):
+def test_a_missing_source_is_reported_and_the_rest_goes_on(spark, schema, feed):
     pipeline = scratch(schema)
     pipeline.source(f"{schema}.landing")
     pipeline.materialized_view("t", f"SELECT * FROM {schema}.landing")
@@ -198,7 +198,7 @@ def test_a_target_recreated_between_plan_and_commit_is_a_typed_error(spark, sche
 
 
 @pytest.mark.parametrize("rows", [[(None, "x")], [(1, "x"), (1, "y")]], ids=["null", "duplicate"])
-def test_null_or_duplicate_keys_are_told_with_samples(spark, schema, feed, rows):
+def test_null_or_duplicate_keys_are_reported_with_samples(spark, schema, feed, rows):
     pipeline = scratch(schema)
     merged(pipeline, "t", feed, keys=["id"])
     run_well(pipeline, spark)
@@ -227,7 +227,7 @@ def test_an_unpublishable_view_is_known_before_and_keeps_its_old_definition(spar
     assert seen_view(spark, f"{schema}.v") == good
 
 
-def test_what_a_function_returns_instead_of_a_frame_is_told_with_the_way_out(spark, schema):
+def test_a_wrong_result_of_a_function_is_reported_with_the_way_out(spark, schema):
     pipeline = scratch(schema)
     returned = {
         "nothing": (lambda spark: None, "NoneType, not a DataFrame: end it with `return`"),
@@ -238,6 +238,6 @@ def test_what_a_function_returns_instead_of_a_frame_is_told_with_the_way_out(spa
     for name, (function, _) in returned.items():
         pipeline.materialized_view(name)(function)
     plan = pipeline.plan(spark)
-    for name, (_, told) in returned.items():
+    for name, (_, message) in returned.items():
         assert f"{name}: its function returned " in str(plan.datasets[name].error)
-        assert told in str(plan.datasets[name].error)
+        assert message in str(plan.datasets[name].error)

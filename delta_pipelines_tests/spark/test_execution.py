@@ -57,7 +57,7 @@ def test_independent_datasets_are_written_at_once(spark, schema, feed):
     assert rows_of(spark, f"{schema}.a") == rows_of(spark, f"{schema}.b") == [(1, "a")]
 
 
-def test_one_at_a_time_when_the_concurrency_is_one(spark, schema, feed):
+def test_datasets_run_one_at_a_time_when_the_concurrency_is_one(spark, schema, feed):
     pipeline = scratch(schema)
     for name in ("a", "b"):
         mirror(pipeline, name, feed)
@@ -98,7 +98,7 @@ def test_raise_on_error_raises_with_the_whole_result(spark, schema, tree):
     assert "disk on fire" in str(raised.value)
 
 
-def test_transient_errors_are_retried_and_told(spark, schema, feed):
+def test_transient_errors_are_retried_and_reported(spark, schema, feed):
     pipeline = scratch(schema)
     mirror(pipeline, "t", feed)
     flaky = DatasetError("a block was lost.", dataset="t", transient=True)
@@ -190,7 +190,7 @@ def test_results_are_found_by_declared_and_by_qualified_name(spark, schema, feed
         result.results["nothing"]
 
 
-def test_the_commit_tells_the_run_it_belongs_to(spark, schema, feed):
+def test_the_commit_names_its_run(spark, schema, feed):
     pipeline = scratch(schema)
     mirror(pipeline, "t", feed)
     result = run_well(pipeline, spark)
@@ -221,7 +221,7 @@ def around_a_view(schema, feed):
     pipeline = scratch(schema)
     mirror(pipeline, "orders", feed)
     pipeline.view("recent", "SELECT * FROM orders")
-    pipeline.materialized_view("told", "SELECT * FROM recent")
+    pipeline.materialized_view("report", "SELECT * FROM recent")
     return pipeline
 
 
@@ -230,8 +230,8 @@ def test_a_dataset_waits_for_what_it_reads_through_a_view_that_is_not_refreshed(
 ):
     run_well(around_a_view, spark)
     feed.set((2, "b"))
-    run_well(around_a_view, spark, refresh=["orders", "told"])
-    assert rows_of(spark, f"{schema}.told") == [(2, "b")]
+    run_well(around_a_view, spark, refresh=["orders", "report"])
+    assert rows_of(spark, f"{schema}.report") == [(2, "b")]
 
 
 def test_a_failure_skips_also_what_reads_it_through_a_view_that_is_not_refreshed(
@@ -240,18 +240,18 @@ def test_a_failure_skips_also_what_reads_it_through_a_view_that_is_not_refreshed
     run_well(around_a_view, spark)
     feed.set((2, "b"))
     with once_at(Step.WRITE, f"{schema}.orders", raising(Injected("disk on fire"))):
-        result = run(around_a_view, spark, refresh=["orders", "told"])
-    assert result.results["told"].status == "skipped"
-    assert "orders failed" in result.results["told"].reason
+        result = run(around_a_view, spark, refresh=["orders", "report"])
+    assert result.results["report"].status == "skipped"
+    assert "orders failed" in result.results["report"].reason
 
 
-def test_what_cannot_be_planned_skips_also_what_reads_it_through_a_view_that_is_not_refreshed(
+def test_a_planning_error_also_skips_readers_through_a_view_that_is_not_refreshed(
     spark, schema, around_a_view
 ):
     run_well(around_a_view, spark)
     broken = scratch(schema)
     broken.materialized_view("orders", "SELECT nowhere FROM VALUES (1) AS t(id)")
     broken.view("recent", "SELECT * FROM orders")
-    broken.materialized_view("told", "SELECT * FROM recent")
-    told = broken.plan(spark, refresh=["orders", "told"]).datasets["told"]
-    assert (told.skipped, told.reason) == (True, "its input orders cannot be planned")
+    broken.materialized_view("report", "SELECT * FROM recent")
+    planned = broken.plan(spark, refresh=["orders", "report"]).datasets["report"]
+    assert (planned.skipped, planned.reason) == (True, "its input orders cannot be planned")

@@ -1,16 +1,14 @@
-"""The kill matrix: every operation fails once at every step that it passes, before it, after it,
-and with a commit whose answer is lost. Before the commit nothing has happened; a rerun ends as a
-run that never failed, and leaves nothing behind.
+"""The kill matrix: every operation fails once at every step, before and after it, and with a lost
+answer of the commit. Before the commit nothing has changed; a rerun ends as a run that never
+failed, and leaves nothing behind.
 
-All operations make their changes in one run, each on a dataset of its own that fails at a place of
-its own; the steps are those that a clean run announces, so a new step is covered by itself.
+All operations make their changes in one run, each on its own dataset that fails at its own step.
+The steps are those that a clean run announces, so a new step is covered without a change here.
 """
 
 import resource
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from delta_pipelines.delta.jvm.sessions import setting
 from delta_pipelines.delta.log.loading import load_table
 from delta_pipelines.model.checkpoints import checkpoints_of
 from delta_pipelines.model.identifiers import Identifier
@@ -37,11 +36,7 @@ from delta_pipelines_tests.support.shares import Share
 CELLS = {"views": 45, "upserts": 45, "streams": 120}
 """How many there are at least, of each group of operations."""
 VACUUMED = {"full_view", "merge_deletes", "merge_plain", "merge_drift", "stream_append"}
-VACUUM = {
-    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    # Delta lists folders in so many tasks; the default is 10,000.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-}
+RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 STEPS = {
     "create_view": "analyse begin define write commit register recache",
     "alter_columns": "analyse begin define write commit recache",
@@ -68,7 +63,7 @@ class Matrix:
         self.last: dict[str, Seen | None] = {}
         self.cells: dict[str, list[Cell]] = {}
         self.number = dict.fromkeys((op.name for op in operations), 0)
-        self.done = 0
+        self.total = self.done = 0
         self.problems: list[str] = []
         self.of_dropped: set[str] = set()
         """Checkpoints that tables named until an operation that creates dropped them."""
@@ -88,7 +83,7 @@ class Matrix:
             self.last[operation.name] = self.look(operation)
 
     def run(
-        self, operations: Iterable[Operation], *, twins: bool = False, told: Iterable[str] = ()
+        self, operations: Iterable[Operation], *, twins: bool = False, landed: Iterable[str] = ()
     ) -> RunResult:
         """One run of the operations, without asking again for what is in the table already."""
         pipeline = scratch(self.schema, checkpoint_retention_days=0)
@@ -99,7 +94,7 @@ class Matrix:
             for name in (operation.name, *doubles):
                 operation.declare(pipeline, name, self.number[operation.name])
                 names.append(name)
-                if operation.asks and name not in told:
+                if operation.asks and name not in landed:
                     options.setdefault(operation.asks, []).append(name)
         return run(pipeline, self.spark, refresh=names, **options)
 
@@ -119,9 +114,8 @@ class Matrix:
         for number, operation in enumerate(self.operations):
             self.steps[operation.name] = steps[f"{self.schema}.{operation.name}"]
             cells = cells_of(self.steps[operation.name])
-            self.cells[operation.name] = list(
-                replace(self.share, number=self.share.number + number).of(cells)
-            )
+            self.total += len(cells)
+            self.cells[operation.name] = list(self.share.of_parts(1, number).of(cells))
             self.prepare(operation)
 
     def round(self) -> bool:
@@ -139,7 +133,7 @@ class Matrix:
         }
         with stopping(stops) as happened:
             failed = self.run(cells, twins=False)
-        told, again = set(), []
+        landed, again = set(), []
         for operation, cell in cells.items():
             where = self.where(operation, cell)
             self.done += 1
@@ -155,19 +149,19 @@ class Matrix:
             if early and now != before:
                 self.problems.append(f"{where}: something happened: {before} became {now}")
             if operation.landed(before, now):
-                told.add(operation.name)
+                landed.add(operation.name)
             following = self.cells[operation.name][:1]
             if not early or not all(
                 is_before_commit(c, self.steps[operation.name]) for c in following
             ):
                 again.append(operation)
         if again:
-            self.rerun(again, cells, told)
+            self.rerun(again, cells, landed)
         return True
 
-    def rerun(self, again: list[Operation], cells: dict[Operation, Cell], told: set[str]) -> None:
-        """Run once more what failed, and hold it against a clean run."""
-        result = self.run(again, twins=True, told=told)
+    def rerun(self, again: list[Operation], cells: dict[Operation, Cell], landed: set[str]) -> None:
+        """Run the failed operations again and compare them with a clean run."""
+        result = self.run(again, twins=True, landed=landed)
         for operation in again:
             where = self.where(operation, cells[operation])
             ended, now = result.results[operation.name], self.look(operation)
@@ -194,11 +188,11 @@ class Matrix:
         return f"{operation.name}, change {self.number[operation.name]}, {cell}"
 
 
-def failing(told: str, cell: Cell) -> Any:
+def failing(message: str, cell: Cell) -> Any:
     def effect() -> None:
         if cell.moment == "lost":
-            raise PySparkException(f"the answer is lost: {told}")
-        raise Injected(told)
+            raise PySparkException(f"the answer is lost: {message}")
+        raise Injected(message)
 
     return effect
 
@@ -206,21 +200,26 @@ def failing(told: str, cell: Cell) -> Any:
 LONG = pytest.mark.timeout(3600)
 
 
+@pytest.mark.usefixtures("quick_vacuum")
 @pytest.mark.parametrize("group", ["views", "upserts", pytest.param("streams", marks=LONG)])
 def test_a_failure_at_any_step_leaves_all_as_before_and_a_rerun_ends_as_a_clean_run(
     spark, schema, warehouse, group, share, record_property
 ):
     began, cpu = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_utime
     operations = [op for op in OPERATIONS if op.group == group]
+    # A step of a stream takes longest, and there are most of them.
+    share = share.of_parts(2 if group == "streams" else 1)
     matrix = Matrix(spark, schema, operations, share)
     before = of_the_session(spark, schema)
     matrix.begin()
+    assert matrix.total >= CELLS[group]
+    planned = sum(map(len, matrix.cells.values()))
     for name in matrix.steps.keys() & STEPS.keys():
         assert " ".join(step.value for step in matrix.steps[name]) == STEPS[name], name
     while matrix.round():
         pass
     assert matrix.problems == [], "\n".join(matrix.problems)
-    assert matrix.done >= CELLS[group] // share.parts
+    assert matrix.done == planned
     matrix.finish()
     assert left_behind(spark, warehouse, schema, before, matrix.of_dropped) == []
     spent = resource.getrusage(resource.RUSAGE_SELF).ru_utime - cpu
@@ -268,7 +267,7 @@ def left_behind(
         known = checkpoints_of(table.properties)[folder.name].id if table else None
         others = {path.name for path in folder.iterdir()} - {known} - of_dropped
         found += [f"checkpoint {folder / name}" for name in others]
-    with settings(spark, VACUUM):
+    with setting(spark, RETENTION_CHECK, "false"):
         for name in VACUUMED & set(tables):
             spark.sql(f"VACUUM {schema}.{name} RETAIN 0 HOURS").collect()
             kept = {Path(path).name for path in spark.table(f"{schema}.{name}").inputFiles()}
@@ -278,12 +277,3 @@ def left_behind(
             vectors = sorted(folder.rglob("deletion_vector_*.bin"))
             found += [f"{vectors} of {name}"] if len(vectors) > len(kept) else []
     return found
-
-
-@contextmanager
-def settings(spark: SparkSession, given: dict[str, str]) -> Iterator[None]:
-    for key, value in given.items():
-        spark.conf.set(key, value)
-    yield
-    for key in given:
-        spark.conf.unset(key)

@@ -1,4 +1,4 @@
-"""Hostile names through a real run: declared, planned, written, read again, told by Dagster."""
+"""Hostile names through a real run: declared, planned, written, read again, shown by Dagster."""
 
 import pytest
 from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
@@ -102,8 +102,8 @@ def test_hostile_names_of_columns_keys_views_properties_and_comments_round_trip(
         assert seen(spark, f"{schema}.merged").rows == [merge_values]
         assert spark.table(f"{schema}.by_sql").schema.names == view_columns
         assert spark.table(f"{schema}.seen").schema.names == view_columns
-        told = materialization_metadata(result.results["wide_table"])["dagster/column_schema"]
-        assert [c.name for c in told.columns] == deep.names
+        shown = materialization_metadata(result.results["wide_table"])["dagster/column_schema"]
+        assert [c.name for c in shown.columns] == deep.names
     assert differences == []
     cases = 5 * len(COLUMNS) + len(MERGEABLE) + 2 * len(properties) + len(STORABLE)
     record_property("proved", f"names run on Delta: {cases} cases twice, 0 differences")
@@ -190,8 +190,8 @@ def test_a_hostile_expression_is_an_expression_and_never_a_statement(
 
     with pytest.raises(DeclarationError) as refused:
         declared(given).graph()
-    told = str(refused.value)
-    expressions = [name for name in given if f"- {name}: " not in told]
+    message = str(refused.value)
+    expressions = [name for name in given if f"- {name}: " not in message]
     result = run(declared(expressions), spark)
     ended = {name: result.results[name] for name in expressions}
     kept = {n: one.status for n, one in ended.items() if not isinstance(one.error, DatasetError)}

@@ -5,34 +5,45 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
+from pathlib import Path
 
-SLOW = """
+import pytest
+
+PIPELINE = """
+import time
+from pathlib import Path
+
 import delta_pipelines as dp
 
-pipeline = dp.Pipeline("slow", schema="s")
+pipeline = dp.Pipeline("interrupted", schema="s")
 
 
 @pipeline.materialized_view
 def t(spark):
-    with open("marker", "a") as marker:
-        marker.write("analysed;")
-    try:
-        seconds = int(open("seconds").read())
-    except FileNotFoundError:
-        seconds = 0
-    if not seconds:
+    if not Path("slow").exists():
         return spark.sql("SELECT 1L AS id")
-    return spark.range(seconds * 10**11).selectExpr("max(sqrt(id) * sin(id)) AS id").selectExpr(
+    with open("slow", "a") as marker:
+        marker.write("analysed;")
+    return spark.range(3600 * 10**11).selectExpr("max(sqrt(id) * sin(id)) AS id").selectExpr(
         "CAST(id AS BIGINT) AS id"
     )
+
+
+@pipeline.materialized_view
+def u(t):
+    if not Path("slow").exists() and list(Path("warehouse").rglob("t/_delta_log/*.json")):
+        print("IN THE RUN", flush=True)
+        time.sleep(600)
+    return t
 """
 
 COMMAND = "from delta_pipelines.cli.commands import main; main()"
 
 
-def command(folder, *arguments):
+def start(folder):
     return subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *arguments],
+        [sys.executable, "-c", COMMAND, "run", "both.py:pipeline", "--warehouse", "warehouse"],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         stdout=subprocess.PIPE,
@@ -42,80 +53,79 @@ def command(folder, *arguments):
     )
 
 
-def test_ctrl_c_ends_a_run_within_ten_seconds_and_leaves_the_table(tmp_path):
-    (tmp_path / "slow.py").write_text(SLOW)
-    arguments = ("run", "slow.py:pipeline", "--warehouse", "warehouse")
-    first = command(tmp_path, *arguments)
-    output, _ = first.communicate(timeout=180)
-    assert first.returncode == 0, output
-    log = next((tmp_path / "warehouse").rglob("t/_delta_log"))
-    commits = sorted(p.name for p in log.glob("*.json"))
+@dataclass
+class Ended:
+    """How a run ended after the last interrupt."""
 
-    (tmp_path / "seconds").write_text("3600")
-    (tmp_path / "marker").write_text("")
-    slow = command(tmp_path, *arguments)
+    folder: Path
+    code: int
+    output: str
+    seconds: float
+
+
+def interrupted(run, folder) -> Ended:
+    """Interrupt every process of the group, as a terminal does, and wait for the end."""
+    os.killpg(run.pid, signal.SIGINT)
+    started = time.monotonic()
+    output, _ = run.communicate(timeout=60)
+    return Ended(folder, run.returncode, output, time.monotonic() - started)
+
+
+@pytest.fixture(scope="module")
+def waiting_run(tmp_path_factory) -> Ended:
+    """Create `t`, and interrupt the run twice while the function of `u` waits."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    (folder / "both.py").write_text(PIPELINE)
+    run = start(folder)
     try:
-        deadline = time.monotonic() + 120
-        while (tmp_path / "marker").read_text().count("analysed") < 2:
-            assert time.monotonic() < deadline
-            assert slow.poll() is None, slow.communicate()
-            time.sleep(0.1)
-        time.sleep(3)  # from the analysis in the run to the job
-        os.killpg(slow.pid, signal.SIGINT)  # as a terminal does it: every process of the group
-        started = time.monotonic()
-        output, _ = slow.communicate(timeout=60)
-        took = time.monotonic() - started
-    finally:
-        if slow.poll() is None:
-            os.killpg(slow.pid, signal.SIGKILL)
-    assert slow.returncode == 130, output
-    assert took < 10, output
-    assert "interrupted" in output
-    assert "Traceback" not in output
-    assert sorted(p.name for p in log.glob("*.json")) == commits
-
-
-DEAF = """
-import time
-import delta_pipelines as dp
-
-pipeline = dp.Pipeline("deaf", schema="s")
-asked = []
-
-
-@pipeline.materialized_view
-def t(spark):
-    asked.append(t)
-    if len(asked) > 1:
-        print("IN THE RUN", flush=True)
-        time.sleep(600)
-    return spark.range(1)
-"""
-
-
-def test_a_second_ctrl_c_ends_a_run_whose_function_waits_for_something_else(tmp_path):
-    (tmp_path / "deaf.py").write_text(DEAF)
-    deaf = command(tmp_path, "run", "deaf.py:pipeline", "--warehouse", "warehouse")
-    try:
-        assert deaf.stdout is not None
+        assert run.stdout is not None
         read = []
         for expected in (
             "IN THE RUN",
-            "Waiting up to 30 s for s.t to end. Interrupt again to stop",
+            "Waiting up to 30 s for s.u to end. Interrupt again to stop",
         ):
-            for line in deaf.stdout:
+            if read:
+                os.killpg(run.pid, signal.SIGINT)
+            for line in run.stdout:
                 read.append(line)
                 if expected in line:
                     break
             else:
                 raise AssertionError("".join(read))
-            os.killpg(deaf.pid, signal.SIGINT)
-        started = time.monotonic()
-        output, _ = deaf.communicate(timeout=60)
-        assert time.monotonic() - started < 10, output
+        return interrupted(run, folder)
     finally:
-        if deaf.poll() is None:
-            os.killpg(deaf.pid, signal.SIGKILL)
-    assert deaf.returncode == 130, output
-    assert "interrupted" in output
-    assert "Traceback" not in output
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+
+
+def check(ended):
+    assert ended.code == 130, ended.output
+    assert ended.seconds < 10, ended.output
+    assert "interrupted" in ended.output
+    assert "Traceback" not in ended.output
+
+
+def test_a_second_ctrl_c_ends_a_run_while_its_function_waits(waiting_run):
+    check(waiting_run)
+
+
+def test_ctrl_c_ends_a_run_within_ten_seconds_and_leaves_the_table(waiting_run):
+    folder = waiting_run.folder
+    log = next((folder / "warehouse").rglob("t/_delta_log"))
+    commits = sorted(p.name for p in log.glob("*.json"))
+    assert commits
+    (folder / "slow").write_text("")
+    run = start(folder)
+    try:
+        deadline = time.monotonic() + 120
+        while (folder / "slow").read_text().count("analysed") < 2:
+            assert time.monotonic() < deadline
+            assert run.poll() is None, run.communicate()
+            time.sleep(0.1)
+        time.sleep(3)  # from the analysis in the run to the job
+        ended = interrupted(run, folder)
+    finally:
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+    check(ended)
+    assert sorted(p.name for p in log.glob("*.json")) == commits

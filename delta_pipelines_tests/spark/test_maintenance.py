@@ -70,14 +70,17 @@ def test_rows_stay_files_go_and_nothing_is_refreshed(spark, schema, warehouse):
     rows = sorted(map(tuple, spark.table(f"{schema}.orders").collect()))
     before = data_files(warehouse, schema)
     result = pipeline.maintain(spark, datasets=["orders"])
-    told = result.tables["orders"]
-    assert (result.success, told.status) == (True, "completed")
-    assert told.files is not None
-    assert told.files[0] >= 3 > told.files[1] == 1
-    assert told.rewritten_files == told.files[0]
-    assert told.deleted_files == len(before) + 1 - len(data_files(warehouse, schema))
+    maintained = result.tables["orders"]
+    assert (result.success, maintained.status) == (True, "completed")
+    assert maintained.files is not None
+    assert maintained.files[0] >= 3 > maintained.files[1] == 1
+    assert maintained.rewritten_files == maintained.files[0]
+    assert maintained.deleted_files == len(before) + 1 - len(data_files(warehouse, schema))
     assert sorted(map(tuple, spark.table(f"{schema}.orders").collect())) == rows
-    assert spark.sql(f"DESCRIBE HISTORY {schema}.orders LIMIT 1").first()["version"] == told.version
+    assert (
+        spark.sql(f"DESCRIBE HISTORY {schema}.orders LIMIT 1").first()["version"]
+        == maintained.version
+    )
     assert result.run_id in str(
         spark.sql(f"DESCRIBE HISTORY {schema}.orders").where("operation = 'OPTIMIZE'").collect()
     )
@@ -86,12 +89,12 @@ def test_rows_stay_files_go_and_nothing_is_refreshed(spark, schema, warehouse):
     assert run.results["total"].status == "unchanged"
     assert jobs.count == 0
     again = pipeline.maintain(spark, datasets=["orders"]).tables["orders"]
-    assert (again.status, again.version) == ("unchanged", told.version)
+    assert (again.status, again.version) == ("unchanged", maintained.version)
     assert (again.rewritten_files, again.deleted_files) == (0, 0)
-    assert load_table(spark, orders(schema)).version == told.version
+    assert load_table(spark, orders(schema)).version == maintained.version
 
 
-def test_what_somebody_set_on_the_table_itself_counts_too(spark, schema, warehouse):
+def test_a_property_set_on_the_table_itself_counts_too(spark, schema, warehouse):
     pipeline = grown(spark, schema)
     hold = "'pipelines.maintenance.vacuum' = 'false', 'pipelines.maintenance.optimize' = 'false'"
     spark.sql(f"ALTER TABLE {schema}.orders SET TBLPROPERTIES ({hold})")
@@ -111,9 +114,9 @@ def test_a_table_gets_what_its_properties_say(spark, schema, warehouse):
     )
     spark.sql(f"DELETE FROM {schema}.orders WHERE id = 3")
     before = data_files(warehouse, schema)
-    told = pipeline.maintain(spark, datasets=["orders"]).tables["orders"]
-    assert told.status == "completed"
-    assert told.rewritten_files >= 1
+    maintained = pipeline.maintain(spark, datasets=["orders"]).tables["orders"]
+    assert maintained.status == "completed"
+    assert maintained.rewritten_files >= 1
     assert before < data_files(warehouse, schema)  # rewritten without row 3, none removed
     assert operations(spark, schema)[0] == "REORG"
     assert not {"OPTIMIZE", "VACUUM START"} & set(operations(spark, schema))
@@ -145,7 +148,7 @@ def test_a_retention_that_is_not_on_the_table_yet_keeps_the_old_files(spark, sch
         (NO_RETENTION, NO_RETENTION, False),
         ({RETENTION.upper(): "interval 0 hours"}, NO_RETENTION, False),
         (NO_RETENTION, {}, True),
-        ({}, NO_RETENTION, False),  # somebody else's, which a refresh keeps
+        ({}, NO_RETENTION, False),  # of another writer; a refresh keeps it
         ({}, NO_RETENTION | {"delta_pipelines.owned": f'["{RETENTION}"]'}, True),
     ],
 )
@@ -153,7 +156,7 @@ def test_vacuum_waits_when_a_refresh_would_change_the_retention(declared, curren
     assert (retention_note(declared, current) is not None) == waits
 
 
-def test_one_failure_does_not_keep_the_others_waiting(spark, schema):
+def test_one_failure_does_not_delay_the_other_tables(spark, schema):
     pipeline = grown(spark, schema, 1, vacuum="false")
     pipeline.run(spark, refresh=["total"])
     spark.sql(f"DROP TABLE {schema}.orders")
@@ -168,7 +171,7 @@ def test_one_failure_does_not_keep_the_others_waiting(spark, schema):
     assert str(pipeline.maintain(spark).tables["orders"]) == "orders: does not exist yet"
 
 
-def test_it_waits_for_a_run_that_works_on_the_table(spark, schema):
+def test_maintenance_waits_for_a_run_that_works_on_the_table(spark, schema):
     pipeline = grown(spark, schema, 1)
     with (
         lease_on(spark, orders(schema), run_id="a run"),
@@ -207,15 +210,15 @@ def test_a_run_that_loses_its_lease_takes_it_again_and_goes_on(spark, schema, mo
     really_optimize = TableUpkeep.optimize
     monkeypatch.setattr(TableUpkeep, "optimize", optimize)
     monkeypatch.setattr(TableUpkeep, "vacuum", vacuum)
-    told = pipeline.maintain(spark, datasets=["orders"]).tables["orders"]
+    maintained = pipeline.maintain(spark, datasets=["orders"]).tables["orders"]
     another, ours = lease_numbers
     assert ours == another + 1
-    assert told.files is not None
-    assert (told.rewritten_files, told.deleted_files) == (told.files[0], 7)
+    assert maintained.files is not None
+    assert (maintained.rewritten_files, maintained.deleted_files) == (maintained.files[0], 7)
 
 
 @pytest.mark.parametrize(("transient", "attempts"), [(True, 3), (False, 1)])
-def test_what_another_writer_prevented_is_tried_again(
+def test_a_command_that_another_writer_prevented_is_tried_again(
     spark, schema, monkeypatch, transient, attempts
 ):
     pipeline = grown(spark, schema, 1)
@@ -231,19 +234,19 @@ def test_what_another_writer_prevented_is_tried_again(
     assert len(tried) == attempts
 
 
-def test_a_command_that_fails_is_told_in_a_sentence(spark, schema, warehouse):
+def test_a_failed_command_is_reported_in_a_sentence(spark, schema, warehouse):
     pipeline = grown(spark, schema, 2)
     for name in data_files(warehouse, schema):
         Path(warehouse, f"{schema}.db", "orders", name).unlink()
     result = pipeline.maintain(spark, datasets=["orders"], raise_on_error=False)
-    told = result.tables["orders"]
-    assert isinstance(told.error, DatasetError)
-    assert told.error.dataset == "orders"
-    assert "\n" not in str(told)
-    assert "java." not in str(told)
+    maintained = result.tables["orders"]
+    assert isinstance(maintained.error, DatasetError)
+    assert maintained.error.dataset == "orders"
+    assert "\n" not in str(maintained)
+    assert "java." not in str(maintained)
 
 
-def test_the_command_tells_each_table_and_what_failed(spark, schema, tmp_path, monkeypatch):
+def test_the_command_prints_each_table_and_each_failure(spark, schema, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     monkeypatch.setattr(command, "session", lambda *where: spark)
@@ -256,29 +259,29 @@ def test_the_command_tells_each_table_and_what_failed(spark, schema, tmp_path, m
     target = f"{tmp_path / 'kept_by_command.py'}:shop"
     command.load_pipeline(target).run(spark, refresh=["few"])
     spark.sql(f"INSERT INTO {schema}.few SELECT 7 AS id")
-    told = CliRunner().invoke(command.cli, ["maintain", target])
-    assert told.exit_code == 0, told.output
-    assert "-> 1 files" in told.stdout
-    assert "later: does not exist yet" in told.stdout
+    ended = CliRunner().invoke(command.cli, ["maintain", target])
+    assert ended.exit_code == 0, ended.output
+    assert "-> 1 files" in ended.stdout
+    assert "later: does not exist yet" in ended.stdout
     spark.range(3).write.format("delta").saveAsTable(f"{schema}.later")
-    told = CliRunner().invoke(command.cli, ["maintain", target, "--dataset", "later"])
-    assert told.exit_code == 1
-    assert "later: failed: table" in told.stdout
-    assert "few" not in told.stdout
+    ended = CliRunner().invoke(command.cli, ["maintain", target, "--dataset", "later"])
+    assert ended.exit_code == 1
+    assert "later: failed: table" in ended.stdout
+    assert "few" not in ended.stdout
 
 
-def test_a_wrong_name_is_told_before_spark_starts(tmp_path, monkeypatch):
+def test_a_wrong_name_is_reported_before_spark_starts(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     monkeypatch.setattr(command, "session", lambda *where: pytest.fail("Spark starts"))
-    (tmp_path / "kept_by_nobody.py").write_text(
+    (tmp_path / "unused_shop.py").write_text(
         'import delta_pipelines as dp\nshop = dp.Pipeline("shop", schema="s")\n'
         'shop.materialized_view("orders", "SELECT 1 AS id")\n'
     )
-    target = f"{tmp_path / 'kept_by_nobody.py'}:shop"
-    told = CliRunner().invoke(command.cli, ["maintain", target, "--dataset", "ordres"])
-    assert told.exit_code == 1
-    assert "did you mean 'orders'?" in str(told.exception)
+    target = f"{tmp_path / 'unused_shop.py'}:shop"
+    ended = CliRunner().invoke(command.cli, ["maintain", target, "--dataset", "ordres"])
+    assert ended.exit_code == 1
+    assert "did you mean 'orders'?" in str(ended.exception)
 
 
 def test_a_connect_session_is_refused():
@@ -294,15 +297,17 @@ def test_only_tables_are_maintained(spark, schema, name, error):
         pipeline.maintain(spark, datasets=[name])
 
 
-def test_a_table_that_fails_later_tells_what_was_done_before(spark, schema, monkeypatch):
+def test_a_table_that_fails_later_reports_the_earlier_work(spark, schema, monkeypatch):
     pipeline = grown(spark, schema, 3)
 
     def vacuum(self):
         raise OSError("disk gone")
 
     monkeypatch.setattr(TableUpkeep, "vacuum", vacuum)
-    told = pipeline.maintain(spark, datasets=["orders"], raise_on_error=False).tables["orders"]
-    assert told.status == "failed"
-    assert told.rewritten_files >= 3
-    assert str(told) == "orders: failed: OSError: disk gone"
-    assert told.seconds > 0
+    maintained = pipeline.maintain(spark, datasets=["orders"], raise_on_error=False).tables[
+        "orders"
+    ]
+    assert maintained.status == "failed"
+    assert maintained.rewritten_files >= 3
+    assert str(maintained) == "orders: failed: OSError: disk gone"
+    assert maintained.seconds > 0

@@ -52,8 +52,8 @@ p.materialized_view("typed", "SELECT * FROM VALUES (1, 'a#1'), (2, 'b') AS t(id,
 before = int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 results = p.run(spark).results
 jobs = int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()) - before
-told = {name: [r.status, r.version, r.reason] for name, r in results.items()}
-print("RESULT " + json.dumps({"jobs": jobs, "results": told}))
+rows = {name: [r.status, r.version, r.reason] for name, r in results.items()}
+print("RESULT " + json.dumps({"jobs": jobs, "results": rows}))
 """
 
 

@@ -27,10 +27,10 @@ def test_a_checkpoint_is_reset_and_the_rows_stay(spark, schema, monkeypatch):
         return new
 
     def run(**options):
-        told = io.StringIO()
-        console = Console(file=told, width=120)
+        output = io.StringIO()
+        console = Console(file=output, width=120)
         assert run_in_terminal(pipeline, spark, console, RefreshRequest(**options))
-        return told.getvalue()
+        return output.getvalue()
 
     assert re.search(r"t +completed +create +\+1 ", run())
     with monkeypatch.context() as patched:

@@ -72,7 +72,7 @@ class Operation:
         return "upserts" if "upsert" in self.name or self.name.startswith("merge") else "views"
 
     def landed(self, before: Seen | None, now: Seen | None) -> bool:
-        """True when what was asked for a stream is in the table, so that nobody asks again."""
+        """True when the request for a stream is in the table, and is not repeated."""
         if self.asks is None or before is None or now is None:
             return False
         ids = CHECKPOINTS_KEY in before.properties, CHECKPOINTS_KEY in now.properties
@@ -188,7 +188,7 @@ def of_two_flows(pipeline: dp.Pipeline, name: str, number: int) -> None:
 
 
 def in_batches(pipeline: dp.Pipeline, name: str, number: int) -> None:
-    """A streaming table whose stream gives every commit of its source in a batch of its own."""
+    """A streaming table with a batch for every commit of its source."""
     source = f"{pipeline.schema}.{name}_landing"
 
     @pipeline.streaming_table(name)

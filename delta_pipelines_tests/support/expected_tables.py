@@ -19,7 +19,7 @@ GONE = "gone"
 
 
 @dataclass(frozen=True)
-class Held:
+class Expected:
     """One table as it should be.
 
     Args:
@@ -76,9 +76,9 @@ class World:
 
     landing: Declared = field(default_factory=Declared)
     declared: dict[str, Declared] = field(default_factory=lambda: {d: Declared() for d in DATASETS})
-    held: dict[str, Held | None] = field(default_factory=lambda: dict.fromkeys(DATASETS))
+    tables: dict[str, Expected | None] = field(default_factory=lambda: dict.fromkeys(DATASETS))
 
-    def outcomes(self, name: str, *, full: bool, reset: bool) -> list[Held | None]:
+    def outcomes(self, name: str, *, full: bool, reset: bool) -> list[Expected | None]:
         """The states that a refresh passes: the old one, those of its commits, the last one.
 
         Args:
@@ -86,34 +86,34 @@ class World:
             full: A full refresh was asked for.
             reset: Its stream is to be read from the beginning.
         """
-        declared, old = self.declared[name], self.held[name]
+        declared, old = self.declared[name], self.tables[name]
         full = full and declared.allowed == "true" and (old is None or old.about[1] == "true")
         if name in STREAMS:
             return self._streamed(name, declared, old, full=full, reset=reset)
         if name == "people" and old is not None and not full:
             columns = widened(old.columns, declared.columns)
             rows = merged(old.rows, newest(declared.rows), KEYS[name])
-            return [old, Held(columns, rows, declared.about)]
+            return [old, Expected(columns, rows, declared.about)]
         if name == "people":
             rows = merged((), newest(declared.rows), KEYS[name])
-            return [old, Held(declared.columns, rows, declared.about)]
+            return [old, Expected(declared.columns, rows, declared.about)]
         if name == "facts":
-            return [old, Held(declared.columns, declared.rows, declared.about)]
-        people = self.held["people"]
+            return [old, Expected(declared.columns, declared.rows, declared.about)]
+        people = self.tables["people"]
         assert people is not None
         kept = tuple((n, t) for n, t in people.columns if n in ("a", "b", "n"))
-        return [old, Held(kept, people.rows, declared.about)]
+        return [old, Expected(kept, people.rows, declared.about)]
 
     def _streamed(
-        self, name: str, declared: Declared, old: Held | None, *, full: bool, reset: bool
-    ) -> list[Held | None]:
+        self, name: str, declared: Declared, old: Expected | None, *, full: bool, reset: bool
+    ) -> list[Expected | None]:
         landing = self.landing
         if old is None or full:
-            begun = Held(landing.columns, (), declared.about, 0, fresh=True)
+            started = Expected(landing.columns, (), declared.about, 0, fresh=True)
         else:
             columns = widened(old.columns, landing.columns)
             position = 0 if reset else old.position
-            begun = replace(
+            started = replace(
                 old,
                 columns=columns,
                 about=declared.about,
@@ -122,24 +122,24 @@ class World:
                 planned=() if reset else old.planned,
                 least=0 if reset else old.least,
             )
-        ends = {end for end in begun.planned if begun.position < end < len(landing.rows)}
-        reached = [self._read(name, begun, end) for end in (*sorted(ends), len(landing.rows))]
-        return [old, begun, *reached]
+        ends = {end for end in started.planned if started.position < end < len(landing.rows)}
+        reached = [self._read(name, started, end) for end in (*sorted(ends), len(landing.rows))]
+        return [old, started, *reached]
 
-    def _read(self, name: str, held: Held, end: int) -> Held:
+    def _read(self, name: str, table: Expected, end: int) -> Expected:
         """A stream's table once it has read the landing table up to a row."""
-        batch = self.landing.rows[held.position : end]
+        batch = self.landing.rows[table.position : end]
         if name == "events":
-            rows = (*held.rows, *batch)
+            rows = (*table.rows, *batch)
         else:
-            rows = merged(held.rows, newest(batch, KEYS[name]), KEYS[name])
-        return replace(held, rows=rows, position=end, least=end)
+            rows = merged(table.rows, newest(batch, KEYS[name]), KEYS[name])
+        return replace(table, rows=rows, position=end, least=end)
 
-    def failed(self, name: str, held: Held | None) -> Held | None:
+    def failed(self, name: str, table: Expected | None) -> Expected | None:
         """A table that a failed run has left so; its stream may have planned a batch."""
-        if held is None or name not in STREAMS:
-            return held
-        return replace(held, planned=(*held.planned, len(self.landing.rows)))
+        if table is None or name not in STREAMS:
+            return table
+        return replace(table, planned=(*table.planned, len(self.landing.rows)))
 
 
 def order(row: Row) -> int:
@@ -161,20 +161,20 @@ def merged(old: tuple[Row, ...], batch: tuple[Row, ...], keys: tuple[str, ...]) 
 
     A row that is older than the table's is late, and so is a deletion that is not newer.
     """
-    held = {tuple(row[k] for k in keys): row for row in old}
+    by_key = {tuple(row[k] for k in keys): row for row in old}
     for row in batch:
         key = tuple(row[k] for k in keys)
-        had = held.get(key)
+        had = by_key.get(key)
         gone = row["v"] == GONE
         if had is not None and had["n"] is not None:
             late = order(row) <= had["n"] if gone else order(row) < had["n"]
             if late:
                 continue
         if gone:
-            held.pop(key, None)
+            by_key.pop(key, None)
         else:
-            held[key] = row
-    return tuple(held.values())
+            by_key[key] = row
+    return tuple(by_key.values())
 
 
 def widened(old: Columns, query: Columns) -> Columns:

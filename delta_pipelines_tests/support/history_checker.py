@@ -45,7 +45,7 @@ class Committed:
 def problems(
     operations: Iterable[Operation], log: Iterable[Committed], final: Content
 ) -> list[str]:
-    """Everything that cannot be so in a table whose writers never interleave.
+    """Every fact that is impossible in a table if its writers never interleave.
 
     Args:
         operations: All that ran, the failed ones too.
@@ -70,7 +70,7 @@ def problems(
         elif operation.version != version:
             found.append(f"{operation.run_id} reported {operation.version}, not {version}")
     done = [by_run[commit.run_id] for commit in commits if commit.run_id in by_run]
-    found += [f"nobody ran {c.run_id}" for c in commits if c.run_id not in by_run]
+    found += [f"no writer ran {c.run_id}" for c in commits if c.run_id not in by_run]
     latest = None
     for operation in done:
         if latest is not None and operation.ended < latest.began:

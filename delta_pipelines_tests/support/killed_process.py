@@ -5,7 +5,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,24 +43,28 @@ PATIENCE = 300.0
 
 @dataclass
 class Killing:
-    """Every operation twice: in a schema whose runs are killed, and in one with clean runs.
+    """Every operation twice: in a schema with killed runs, and in a schema with clean runs.
 
     Args:
         spark: The session of a process that is killed, or of the one that comes after it.
-        folder: What a process tells the next one.
+        folder: What a process leaves for the next one.
+        names: The operations, of `KILLED`.
     """
 
     spark: SparkSession
     folder: Path
-    operations: list[Operation] = field(
-        default_factory=lambda: [op for op in OPERATIONS if op.name in KILLED]
-    )
+    names: Sequence[str] = KILLED
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The operations that have these names."""
+        return [operation for operation in OPERATIONS if operation.name in self.names]
 
     def make(self, schema: str, number: int) -> None:
         """Change number n of every operation, without a failure."""
         for operation in self.operations:
             operation.prepare(self.spark, schema, number)
-        self._run(schema, number, told=set())
+        self._run(schema, number, landed=set())
 
     def begin(self) -> None:
         """Make the changes 0 and 1 in the clean schema, and only 0 in the other."""
@@ -79,7 +83,9 @@ class Killing:
             turn: Which of its cells each operation takes; 0 is the first.
         """
         steps = self._load("steps")
-        cells = {op.name: chosen(steps[op.name], turn, n) for n, op in enumerate(self.operations)}
+        cells = {
+            op.name: chosen(steps[op.name], turn, KILLED.index(op.name)) for op in self.operations
+        }
         for operation in self.operations:
             operation.prepare(self.spark, "killed", number)
         before = {op.name: op.seen(self.spark, "killed") for op in self.operations}
@@ -100,7 +106,7 @@ class Killing:
 
         stops = {f"killed.{name}": (cell, stand(name)) for name, cell in cells.items()}
         with stopping(stops):
-            self._run("killed", number, told=set(), concurrency=len(cells))
+            self._run("killed", number, landed=set(), concurrency=len(cells))
 
     def recover(self, number: int) -> dict[str, Any]:
         """Run change n again and hold everything against the clean schema.
@@ -111,17 +117,17 @@ class Killing:
         steps, (cells, before) = self._load("steps"), self._load("killed")
         standing = self._load("standing")
         problems = [f"{n} never stood {c}" for n, c in cells.items() if n not in standing]
-        told: set[str] = set()
+        landed: set[str] = set()
         for operation in self.operations:
             name, cell = operation.name, cells[operation.name]
             now = operation.seen(self.spark, "killed")
             if is_before_commit(cell, steps[name]) and now != before[name]:
                 problems.append(f"{name} {cell}: {before[name]} became {now}")
             if operation.landed(before[name], now):
-                told.add(name)
+                landed.add(name)
         if number > 1:
             self.make("clean", number)
-        result = self._run("killed", number, told=told)
+        result = self._run("killed", number, landed=landed)
         problems += [
             f"{name} {cells[name]}: its rerun: {ended.error}"
             for name, ended in result.items()
@@ -132,16 +138,16 @@ class Killing:
                 comparable(operation.seen(self.spark, schema)) for schema in ("killed", "clean")
             ]
             if looks[0] != looks[1] or looks[0] is None:
-                told_of = f"{operation.name} {cells[operation.name]}"
-                problems.append(f"{told_of}: clean is {looks[1]}, this is {looks[0]}")
+                label = f"{operation.name} {cells[operation.name]}"
+                problems.append(f"{label}: clean is {looks[1]}, this is {looks[0]}")
         return {"cells": [f"{n} {c}" for n, c in cells.items()], "problems": problems}
 
-    def _run(self, schema: str, number: int, *, told: set[str], concurrency: int = 4) -> Any:
+    def _run(self, schema: str, number: int, *, landed: set[str], concurrency: int = 4) -> Any:
         pipeline = scratch(schema, checkpoint_retention_days=0)
         options: dict[str, list[str]] = {}
         for operation in self.operations:
             operation.declare(pipeline, operation.name, number)
-            if operation.asks and operation.name not in told:
+            if operation.asks and operation.name not in landed:
                 options.setdefault(operation.asks, []).append(operation.name)
         names = [operation.name for operation in self.operations]
         done = run(pipeline, self.spark, refresh=names, max_concurrency=concurrency, **options)

@@ -1,4 +1,4 @@
-"""A walk through everything that happens to a pipeline, held against the oracle at each run.
+"""A walk through everything that happens to a pipeline, compared with the oracle at each run.
 
 Hypothesis chooses the actions (`Walk`), and makes a walk that fails shorter: each action can be
 done in any state.
@@ -233,16 +233,16 @@ class Walker:
         declared.allowed = "false" if declared.allowed == "true" else "true"
 
     def _stranger(self, name: str) -> None:
-        held = self.world.held[name]
-        if held is None:
+        table = self.world.tables[name]
+        if table is None:
             return
         self.numbers += 1
-        row: Row = dict.fromkeys(column for column, _ in held.columns)
-        row[held.columns[0][0]] = 1000 + self.numbers
+        row: Row = dict.fromkeys(column for column, _ in table.columns)
+        row[table.columns[0][0]] = 1000 + self.numbers
         if name == "people":
             row["b"] = "z"
-        values(held.columns, [row]).frame(self.spark).write.insertInto(f"{self.schema}.{name}")
-        self.world.held[name] = replace(held, rows=(*held.rows, row))
+        values(table.columns, [row]).frame(self.spark).write.insertInto(f"{self.schema}.{name}")
+        self.world.tables[name] = replace(table, rows=(*table.rows, row))
         self.looks[name] = self._look(name)
 
     def _restart(self, given: None) -> None:
@@ -270,38 +270,40 @@ class Walker:
         bad: set[str] = set()
         for name in asked.names:
             ended = result.results[name]
-            told = f"{name}: {ended.status}, {ended.reason}"
+            label = f"{name}: {ended.status}, {ended.reason}"
             before, now = self.looks[name], self._look(name)
             self.looks[name] = now
-            if name == "names" and ("people" in bad or self.world.held["people"] is None):
-                assert ended.status in ("skipped", "failed"), told
-                assert now == before, told
+            if name == "names" and ("people" in bad or self.world.tables["people"] is None):
+                assert ended.status in ("skipped", "failed"), label
+                assert now == before, label
                 continue
             outcomes = self.world.outcomes(name, full=name in asked.full, reset=name in asked.reset)
             if ended.status == "failed":
                 bad.add(name)
-                assert isinstance(ended.error, dp.PipelineError), told
-                assert " at " in str(ended.error), told
-                reached = self._reached(name, outcomes, before, now, told)
-                self.world.held[name] = self.world.failed(name, reached)
+                assert isinstance(ended.error, dp.PipelineError), label
+                assert " at " in str(ended.error), label
+                reached = self._reached(name, outcomes, before, now, label)
+                self.world.tables[name] = self.world.failed(name, reached)
                 self.counted["failed"] += 1
                 continue
             final, first = outcomes[-1], outcomes[0]
-            assert now is not None, told
-            assert final is not None, told
-            assert content(now) == final.content(), f"{told}: {content(now)}, not {final.content()}"
+            assert now is not None, label
+            assert final is not None, label
+            assert content(now) == final.content(), (
+                f"{label}: {content(now)}, not {final.content()}"
+            )
             same = before is not None and before.version == now.version
-            assert same == (ended.status == "unchanged"), told
+            assert same == (ended.status == "unchanged"), label
             if name in KEPT and not same and first is not None and not final.fresh:
                 changed = first.content() != final.content() or name in asked.full
                 # Every micro-batch is a commit that tells its number.
                 changed = changed or first.least != final.position
-                assert changed, f"{told}: a commit that changed nothing"
-            self.world.held[name] = final
+                assert changed, f"{label}: a commit that changed nothing"
+            self.world.tables[name] = final
             self.counted[ended.status] += 1
 
     def _reached(
-        self, name: str, outcomes: Sequence[Any], before: Seen | None, now: Seen | None, told: str
+        self, name: str, outcomes: Sequence[Any], before: Seen | None, now: Seen | None, label: str
     ) -> Any:
         """The last of the states that a failed refresh may have ended in; there has to be one."""
         shown = content(now) if now else None
@@ -316,7 +318,7 @@ class Walker:
 
         reached = [outcome for outcome in outcomes if is_reached(outcome)]
         states = [outcome.content() if outcome else None for outcome in outcomes]
-        assert reached, f"{told}: {shown} (fresh: {fresh}) is none of {states}"
+        assert reached, f"{label}: {shown} (fresh: {fresh}) is none of {states}"
         last = reached[-1]
         return last and replace(last, least=min(one.least for one in reached if one))
 
@@ -330,10 +332,10 @@ class Walker:
 
     def check_all(self) -> None:
         """Every table, selected or not, is as it should be."""
-        for name, held in self.world.held.items():
+        for name, table in self.world.tables.items():
             now = self._look(name)
             assert now == self.looks[name], f"{name} changed by itself"
-            assert (content(now) if now else None) == (held.content() if held else None), name
+            assert (content(now) if now else None) == (table.content() if table else None), name
 
     def _declare(self) -> dp.Pipeline:
         pipeline, declared = scratch(self.schema), self.world.declared

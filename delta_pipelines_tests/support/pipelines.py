@@ -1,4 +1,4 @@
-"""Scratch pipelines: feeds whose rows a test sets, and looks at what a run made of them."""
+"""Scratch pipelines: feeds with rows that a test sets, and ways to see the result of a run."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ class Feed:
         self.columns = columns or self.columns
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """The rows as a DataFrame; given one by one, so that nobody can tell when they change."""
+        """The rows as a DataFrame; given one by one, so that Spark cannot see when they change."""
         return spark.createDataFrame(iter(self.rows), self.columns)
 
 

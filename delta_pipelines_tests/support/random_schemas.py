@@ -142,7 +142,7 @@ def _changed(rng: random.Random, schema: Schema) -> Schema:
         case "move":
             rng.shuffle(columns)
         case "comment":
-            columns[place] = column._replace(comment=rng.choice([None, "told anew"]))
+            columns[place] = column._replace(comment=rng.choice([None, "new text"]))
         case "twin" if column.name.swapcase() != column.name:
             columns.append(column._replace(name=column.name.swapcase()))
         case "void" if rng.random() < 0.3:

@@ -1,8 +1,8 @@
-"""The share of the long products of tests that one run of the suite takes; it rotates by commit."""
+"""The share of the variations of tests that one run of the suite takes; it rotates by commit."""
 
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,15 +10,15 @@ import pytest
 
 T = TypeVar("T")
 
-PARTS = 3
+PARTS = 4
 
 
 @dataclass(frozen=True)
 class Share:
-    """One of several equal parts of a product.
+    """One of several equal parts of a product of cases.
 
     Args:
-        number: Which part, from 0.
+        number: Which part, from 0; of a larger number the remainder counts.
         parts: How many there are; 1 for the whole product.
     """
 
@@ -26,28 +26,38 @@ class Share:
     parts: int = 1
 
     def of(self, items: Sequence[T]) -> Sequence[T]:
-        """Every third item, or all of them; never none of some."""
+        """Every nth item, where n is the number of parts; at least one if there are any."""
         parts = min(self.parts, len(items)) or 1
         return items[self.number % parts :: parts]
+
+    def of_parts(self, factor: int, shift: int = 0) -> "Share":
+        """A part of this share, for slow products; the whole stays the whole.
+
+        Args:
+            factor: How many times smaller it is.
+            shift: Added to the number, so that products side by side take different items.
+        """
+        parts = self.parts * factor if self.parts > 1 else 1
+        return replace(self, number=self.number + shift, parts=parts)
 
     @classmethod
     def of_commit(cls, folder: Path) -> "Share":
         """The share that belongs to a checkout's commit; the first one where there is none.
 
-        So a failure is found again with the same commit, and every part is run by some commit.
+        The same commit always has the same share, so a failure can be reproduced.
         """
         command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
         try:
             commit = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         except (OSError, subprocess.CalledProcessError):
             return cls(0, PARTS)
-        return cls(int(commit.strip()[-6:], 16) % PARTS, PARTS)
+        return cls(int(commit.strip()[-6:], 16), PARTS)
 
 
 def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
-    """The variations of Spark tests that a share leaves to the others.
+    """Return the variations of Spark tests that other shares run.
 
-    Tests that print what they counted (`record_property`) take the share themselves.
+    Tests that print their counts (`record_property`) take the share themselves.
 
     Args:
         items: All tests, in any order; what needs Spark is marked `spark`.

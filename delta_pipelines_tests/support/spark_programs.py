@@ -1,4 +1,4 @@
-"""Python programs in processes of their own that start Spark and tell what they find."""
+"""Python programs in processes of their own that start Spark and report what they find."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def refused(call, *arguments, **named):
 def say(*words):
     print("say", json.dumps(words), flush=True)
 
-def told():
+def wait_for_line():
     sys.stdin.readline()
 """
 
@@ -67,7 +67,7 @@ class Program:
                 return said
         raise AssertionError(f"The program ended early:\n{self.errors.read_text()[-4000:]}")
 
-    def tell(self) -> None:
+    def go(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write("go\n")
         self.process.stdin.flush()

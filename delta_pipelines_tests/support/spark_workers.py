@@ -1,4 +1,4 @@
-"""Processes with a Spark of their own that do what a test tells them."""
+"""Processes with a Spark of their own that run the code of a test."""
 
 import json
 import os
@@ -54,23 +54,23 @@ class Worker:
             )
 
     def start(self, code: str) -> None:
-        """Tell it to do something, and go on."""
+        """Send code and go on."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(code) + "\n")
         self.process.stdin.flush()
 
     def answer(self) -> Any:
-        """Wait for what it was told last; gives the value that the code left in `answer`."""
+        """Wait for the last code that was sent; gives the value that the code left in `answer`."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith("answer "):
-                told = json.loads(line.removeprefix("answer "))
-                assert "error" not in told, told["error"]
-                return told["value"]
+                reply = json.loads(line.removeprefix("answer "))
+                assert "error" not in reply, reply["error"]
+                return reply["value"]
         raise AssertionError(f"the process ended:\n{self.errors.read_text()[-4000:]}")
 
     def do(self, code: str) -> Any:
-        """Tell it to do something and wait."""
+        """Send code and wait for its answer."""
         self.start(code)
         return self.answer()
 

@@ -14,8 +14,8 @@ from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.log.add_files import listed_files
 
 Rows = list[tuple[Any, ...]]
-HELD_AGAINST_DELTA = 8
-"""One look of so many is held against Delta's own reader; that the lists are what the logs say,
+COMPARED_EVERY = 8
+"""One look of so many is compared with Delta's own reader; that the lists are what the logs say,
 whichever way a table came about, is tested by itself (`flows/test_checksum_lists.py`)."""
 
 _looks = count(1)
@@ -29,7 +29,7 @@ def newest_rows(spark: SparkSession, location: str) -> Rows:
         location: The table's folder.
     """
     listed = _of_listed_files(spark, location)
-    if listed is not None and next(_looks) % HELD_AGAINST_DELTA:
+    if listed is not None and next(_looks) % COMPARED_EVERY:
         return _collected(listed)
     rows = _collected(spark.read.format("delta").load(location))
     if listed is not None:

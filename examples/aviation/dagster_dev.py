@@ -28,7 +28,7 @@ class ServerError(Exception):
 
 
 def free_port(preferred: int = PREFERRED_PORT) -> int:
-    """Find a port of this machine that nobody listens on.
+    """Find a free port of this machine.
 
     Args:
         preferred: Taken when it is free; else the system chooses one.

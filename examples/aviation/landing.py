@@ -1,4 +1,4 @@
-"""The landing zone: where files arrive, as somebody else published them.
+"""The landing zone: where files arrive, as their publishers wrote them.
 
 `examples.aviation.fetch` writes it, the pipeline only reads it. Paths start at this folder, so the
 example runs from any working directory.

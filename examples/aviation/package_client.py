@@ -82,8 +82,8 @@ def read_member(archive: Path, member: str) -> bytes:
 
     Args:
         archive: A wheel, `.zip` or `.tar.gz`.
-        member: Path inside the package, without a source archive's top folder. A member whose
-            name ends in `.zip` is a zipped single file: its contents are returned.
+        member: Path inside the package, without a source archive's top folder. A member with a
+            name in `.zip` is a zipped single file: its contents are returned.
 
     Raises:
         FetchError: The archive does not hold it.

@@ -260,7 +260,7 @@ def test_maintenance_waits_for_other_runs_for_its_lease_timeout(
 
 
 @pytest.mark.parametrize("subcommand", ["plan", "run"])
-def test_what_to_refresh_can_be_said_in_every_way(subcommand: str) -> None:
+def test_a_selection_is_accepted_in_every_form(subcommand: str) -> None:
     help_text = invoke(subcommand, "--help").output
     for option in ("--refresh", "--full-refresh", "--full-refresh-all", "--reset-checkpoint"):
         assert f"{option} " in help_text

@@ -173,7 +173,7 @@ def test_the_environment_names_warehouse_and_catalog_and_the_help_says_so(
 
 
 @pytest.mark.parametrize("words", WITH_SESSION[2:], ids=lambda words: words[0])
-def test_what_is_there_is_not_looked_for_where_no_warehouse_is(
+def test_tables_are_not_looked_up_without_a_warehouse(
     folder: Path, asked: dict[str, object], words: tuple[str, ...]
 ) -> None:
     result = invoke(*words, "--warehouse", "wherehouse")

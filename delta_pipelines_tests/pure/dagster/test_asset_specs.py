@@ -188,10 +188,12 @@ def test_a_translator_class_instead_of_an_instance_is_refused():
         delta_pipeline_assets(pipeline=sales_pipeline(), translator=DeltaPipelineTranslator)
 
 
-def test_what_dagster_refuses_names_the_dataset():
+def test_a_refusal_of_dagster_names_the_dataset():
     pipeline = Pipeline("p", schema="s")
-    pipeline.materialized_view("t", "SELECT 1 AS n", owners=["nobody"])
-    with pytest.raises(DeclarationError, match=r"t: Dagster rejects its asset: .*nobody") as caught:
+    pipeline.materialized_view("t", "SELECT 1 AS n", owners=["unknown"])
+    with pytest.raises(
+        DeclarationError, match=r"t: Dagster rejects its asset: .*unknown"
+    ) as caught:
         build_specs(pipeline, None)
     assert caught.value.problems[0].location.file.endswith("test_asset_specs.py")
 

@@ -118,7 +118,7 @@ def test_the_op_is_one_and_can_be_given_pool_retries_and_name():
     assert "delta" in assets.required_resource_keys
 
 
-def test_sources_are_observable_unless_somebody_else_defines_them():
+def test_sources_are_observable_unless_another_location_defines_them():
     key = dg.AssetKey(["landing", "rates"])
     assert build().resolve_asset_graph().get(key).is_observable
     without = build(observe_sources=False).resolve_asset_graph()
@@ -175,7 +175,7 @@ def test_several_pipelines_of_one_location_read_and_write_the_same_tables():
 
 
 @pytest.mark.parametrize("argument", ["observe_sources", "refresh_on_source_change"])
-def test_names_that_are_no_sources_are_refused(argument):
+def test_names_that_are_not_sources_are_refused(argument):
     with pytest.raises(DeclarationError, match=rf"{argument}: .*'landing.rats'.*'landing.rates'"):
         build(**{argument: ["landing.rats"]})
     with pytest.raises(DeclarationError, match=r"several names.* write \['landing.rates'\]"):
@@ -188,7 +188,7 @@ def test_the_resource_key_can_be_chosen():
     assert set(definitions.resources) == {"lake"}
 
 
-def test_values_given_in_code_are_no_run_config():
+def test_values_given_in_code_are_not_a_run_config():
     job = build().resolve_job_def("sales_refresh")
     config = {"resources": {"delta": {"config": {"warehouse": "elsewhere"}}}}
     fields = job.run_config_schema.config_type.fields["resources"].config_type.fields
@@ -232,7 +232,7 @@ def test_how_long_a_run_waits_for_the_embedded_catalog_can_be_said(monkeypatch, 
         _ = DeltaPipelineResource(warehouse="/lake", **given).spark_session
 
 
-def test_it_waits_no_negative_time_for_the_catalog():
+def test_a_resource_refuses_a_negative_lock_timeout():
     with pytest.raises(ValueError, match="lock_timeout"):
         DeltaPipelineResource(warehouse="/lake", lock_timeout=-1)
 
@@ -244,7 +244,7 @@ def test_how_long_to_wait_for_the_catalog_can_be_said_at_launch():
         assert dg.validate_run_config(launch.resolve_job_def("sales_refresh"), config)
 
 
-def test_it_is_a_lazy_pyspark_resource_and_takes_another():
+def test_the_resource_is_a_lazy_pyspark_resource_and_takes_another():
     mine = LazyPySparkResource(spark_config={"spark.master": "local[1]"})
     resource = DeltaPipelineResource(pyspark=mine)
     assert isinstance(resource, LazyPySparkResource)
@@ -266,7 +266,7 @@ def test_a_pipeline_run_outside_its_decorator_says_so():
 @pytest.mark.parametrize(
     "given", [timedelta(hours=1), 60, "hourly", "", "61 * * * *", "* * * * * *", [], [3]]
 )
-def test_what_is_not_a_cron_expression_is_refused_with_an_example(argument, given):
+def test_a_wrong_cron_expression_is_refused_with_an_example(argument, given):
     with pytest.raises(DeclarationError, match=rf"^{argument}.*'0 \* \* \* \*' for each hour"):
         build(**{argument: given})
 

@@ -41,7 +41,7 @@ BUILDERS = {
         (sample, f"not the module {sample.__name__}: write its pipeline, {sample.__name__}...."),
     ],
 )
-def test_what_is_no_pipeline_is_refused_by_every_builder(build, given, message):
+def test_a_value_that_is_not_a_pipeline_is_refused_by_every_builder(build, given, message):
     with pytest.raises(DeclarationError, match="pipeline must be a Pipeline, ") as error:
         build(given)
     assert message in str(error.value)
@@ -59,7 +59,7 @@ def test_what_is_no_pipeline_is_refused_by_every_builder(build, given, message):
         (DeltaPipelineResource(), "has neither a warehouse nor a pyspark resource: write"),
     ],
 )
-def test_what_is_no_resource_for_pipelines_is_refused(given, message):
+def test_a_value_that_is_not_a_pipeline_resource_is_refused(given, message):
     with pytest.raises(DeclarationError, match=r"^spark") as error:
         build_pipeline_definitions(sales_pipeline(), spark=given)
     assert message in str(error.value)
@@ -81,7 +81,7 @@ class Borrowing(DeltaPipelineResource):
         Borrowing.configure_at_launch(),
     ],
 )
-def test_what_can_run_pipelines_is_accepted_with_a_sensor_too(given):
+def test_every_pipeline_resource_is_accepted_with_a_sensor_too(given):
     definitions = build_pipeline_definitions(
         sales_pipeline(), spark=given, refresh_on_source_change=True
     )

@@ -25,7 +25,7 @@ def test_a_pipeline_has_these_jobs_and_no_others():
     assert [job.name for job in definitions.jobs] == JOBS
 
 
-def test_it_takes_the_config_of_the_refresh_and_refuses_what_that_refuses():
+def test_the_plan_job_takes_and_refuses_the_config_of_the_refresh():
     definitions = build_pipeline_definitions(sales_pipeline(), spark=LAKE)
     refresh, plan = (definitions.resolve_job_def(f"sales_{kind}") for kind in ("refresh", "plan"))
 
@@ -79,7 +79,7 @@ def test_every_job_is_in_one_pool_also_when_the_op_has_a_name_of_its_own():
 
 
 def planned(*errors):
-    """A plan of `sales` whose first datasets cannot be planned, because of these errors."""
+    """A plan of `sales`; its first datasets cannot be planned, because of these errors."""
     graph = sales_pipeline().graph()
     datasets = [
         DatasetPlan(a.name, a.identifier, a.kind, "none", "it cannot be planned.", error=error)
@@ -88,7 +88,7 @@ def planned(*errors):
     return Plan("sales", graph, NamedSequence(datasets))
 
 
-def test_a_plan_without_errors_is_no_failure():
+def test_a_plan_without_errors_is_not_a_failure():
     assert plan_failure(planned(None, None)) is None
 
 
@@ -103,7 +103,7 @@ def test_the_failure_names_every_dataset_that_cannot_be_planned_and_holds_the_pl
 
 
 @pytest.mark.parametrize(("second", "retried"), [(True, True), (False, False)])
-def test_it_is_retried_when_that_can_help_every_dataset(second, retried):
+def test_the_plan_job_is_retried_when_a_retry_can_help_every_dataset(second, retried):
     errors = [
         DatasetError("it failed.", dataset="orders_raw", transient=True),
         DatasetError("it failed.", dataset="orders", transient=second),

@@ -16,7 +16,7 @@ BUSY_SECONDS = 2.0
 
 
 def pooled_job(body):
-    """The job of a pipeline whose op does nothing but call `body`."""
+    """The job of a pipeline; its op only calls `body`."""
     pipeline = Pipeline("pooled", schema="s")
     pipeline.materialized_view("t", "SELECT 1 AS n")
 

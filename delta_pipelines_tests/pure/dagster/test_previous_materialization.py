@@ -1,4 +1,4 @@
-"""What of an asset's newest materialization is told once more, and what no longer holds."""
+"""The metadata of an asset's newest materialization that is repeated, and the rest."""
 
 import dagster as dg
 import pytest

@@ -15,7 +15,7 @@ SECRET = "kanari5e7-guarded"
 
 
 class Session:
-    """What is only held."""
+    """An object that is only stored."""
 
 
 class Resource:
@@ -62,13 +62,13 @@ def test_no_event_of_a_run_holds_a_credential_of_what_was_raised(no_settings, er
     assert not [text for text in stored if SECRET in text]
 
 
-def test_what_holds_no_credential_is_raised_as_it_was(no_settings):
+def test_an_error_without_a_credential_is_raised_unchanged(no_settings):
     with (
         pytest.raises(KeyError) as info,
         redacted_session.guarded_session(Resource(), logging.getLogger()),
     ):
         raise KeyError("a plain reason") from RuntimeError("why")
-    assert [entry.name for entry in info.traceback][-1].startswith("test_what_holds")
+    assert [entry.name for entry in info.traceback][-1].startswith("test_an_error")
     assert str(info.value.__cause__) == "why"
 
 

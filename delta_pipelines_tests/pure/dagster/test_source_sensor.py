@@ -80,7 +80,7 @@ def test_the_warehouse_may_be_named_by_a_variable(tmp_path, instance, monkeypatc
     assert selected(tick()) == [["stocked"]]
 
 
-def test_it_looks_at_the_sources_that_are_named_and_no_others(tmp_path, instance):
+def test_the_sensor_checks_the_named_sources_and_no_others(tmp_path, instance):
     lake = DeltaPipelineResource(warehouse=str(tmp_path))
     tick = ticking(instance, lake, ["landing.stock"])
     commit(tmp_path / "landing.db" / "rates", 0)
@@ -101,7 +101,7 @@ def selected(result):
     return [sorted(key.path[-1] for key in r.asset_selection) for r in result.run_requests]
 
 
-def test_it_is_off_by_default_and_needs_a_source():
+def test_the_sensor_is_off_by_default_and_needs_a_source():
     lake = DeltaPipelineResource(warehouse="unused")
     assert not build_pipeline_definitions(sales(), spark=lake).sensors
     (sensor,) = build_pipeline_definitions(

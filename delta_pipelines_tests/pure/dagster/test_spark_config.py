@@ -56,7 +56,7 @@ def test_a_setting_that_has_another_name_beside_env_is_nested_and_no_variable():
     }
 
 
-def test_what_configure_at_launch_shows_at_first_is_the_variable_and_not_its_name(monkeypatch):
+def test_configure_at_launch_shows_the_variable_and_not_its_name(monkeypatch):
     monkeypatch.setenv("S3A_OF_TEST", SECRET)
     settings = {"spark": {"hadoop.fs.s3a.secret.key": dg.EnvVar("S3A_OF_TEST"), "a": 1}}
     launch = DeltaPipelineResource.configure_at_launch(warehouse="w", spark_config=settings)
@@ -119,7 +119,7 @@ def test_a_variable_that_is_not_set_is_named_with_its_setting(monkeypatch):
 
 
 class Fixed:
-    """A session whose settings nobody can change."""
+    """A session with settings that cannot be changed."""
 
     @property
     def conf(self):

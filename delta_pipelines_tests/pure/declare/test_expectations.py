@@ -24,7 +24,7 @@ def refused(p: dp.Pipeline) -> str:
     return str(error.value)
 
 
-def test_they_are_kept_in_the_order_of_the_text_above_and_below_the_dataset() -> None:
+def test_expectations_keep_the_order_of_the_text_above_and_below_the_dataset() -> None:
     p = pipeline()
 
     @p.expect("a", "n > 0")
@@ -68,7 +68,7 @@ def test_every_kind_of_written_dataset_takes_them() -> None:
     p.graph()
 
 
-def test_a_view_that_nobody_writes_has_none() -> None:
+def test_a_temporary_view_has_no_expectations() -> None:
     p = pipeline()
 
     @p.temporary_view
@@ -248,7 +248,7 @@ def test_a_column_may_be_named_like_a_statement(condition: str) -> None:
         "*",
     ],
 )
-def test_nothing_hides_behind_a_name(condition: str) -> None:
+def test_a_condition_does_not_hide_behind_a_name(condition: str) -> None:
     p = pipeline()
     p.materialized_view(p.expect("odd", condition)(lambda_named("t")))
     assert "expectation 'odd'" in refused(p)

@@ -26,7 +26,7 @@ def test_right_types_come_back_as_values() -> None:
     assert check_inputs({"a": "x", "b": dp.Batch("y")}) == {"a": "x", "b": dp.Batch("y")}
 
 
-def test_none_is_the_default() -> None:
+def test_an_option_that_is_none_has_its_default() -> None:
     assert check_text(None, "comment") is None
     assert check_texts(None, "owners") == ()
     assert check_text_map(None, "tags") == {}
@@ -218,7 +218,7 @@ def test_deterministic_is_true_or_false(value: object) -> None:
     assert f"deterministic must be True or False, not {type(value).__name__} {value!r}" in message
 
 
-def test_what_runs_no_query_is_not_declared_deterministic() -> None:
+def test_a_dataset_without_a_query_is_not_declared_deterministic() -> None:
     p = dp.Pipeline("p", schema="s")
     message = refused(lambda: p.create_streaming_table("t", deterministic=True))
     assert "has no query of its own; give deterministic to its append_flow" in message
@@ -334,7 +334,7 @@ def test_a_flag_is_true_or_false_since_every_text_would_be_true(arguments: dict[
 
 
 @pytest.mark.parametrize("spark", [None, "spark", 3])
-def test_what_is_not_a_session_is_reported(spark: Any) -> None:
+def test_a_value_that_is_not_a_session_is_reported(spark: Any) -> None:
     p = dp.Pipeline("p", schema="s")
     for call in (p.plan, p.run, p.maintain):
         with pytest.raises(dp.DeclarationError, match="spark must be a SparkSession"):

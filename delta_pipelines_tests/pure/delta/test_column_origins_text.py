@@ -19,6 +19,6 @@ def test_names_and_ids_are_read_whatever_the_names_hold(
 
 
 @pytest.mark.parametrize("text", ["a", "a#", "a#x", "lambda x", "a#1\x01"])
-def test_what_is_no_attribute_is_not_guessed_at(text: str) -> None:
+def test_a_text_that_is_not_an_attribute_is_not_guessed_at(text: str) -> None:
     with pytest.raises(Unknown):
         list(attributes(text))

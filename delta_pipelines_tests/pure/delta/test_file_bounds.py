@@ -1,4 +1,4 @@
-"""Ends of a column by the statistics of files: never inside its values, or not told at all."""
+"""Bounds of a column by the statistics of files: never inside its values, or unknown."""
 
 import json
 from datetime import date
@@ -53,8 +53,8 @@ LONG, DATE = KeyType("long"), KeyType("date")
 KEYS = st.integers(-4, 12)
 
 
-def entry(told):
-    return FileEntry("f.parquet", 912, told if told is None else json.dumps(told))
+def entry(statistics):
+    return FileEntry("f.parquet", 912, statistics if statistics is None else json.dumps(statistics))
 
 
 @given(
@@ -77,7 +77,7 @@ def test_no_file_with_a_key_in_some_range_is_left_out(files, points):
 
 
 @pytest.mark.parametrize(
-    ("told", "kind", "kept"),
+    ("statistics", "kind", "kept"),
     [
         (file(3, 8), LONG, True),
         (file(10, 12), LONG, False),
@@ -91,14 +91,14 @@ def test_no_file_with_a_key_in_some_range_is_left_out(files, points):
         (file("x", "2026-02-01"), DATE, True),
     ],
 )
-def test_a_file_is_left_out_only_for_what_its_statistics_say(told, kind, kept):
+def test_a_file_is_left_out_only_for_what_its_statistics_say(statistics, kind, kept):
     ranges = [KeyRange(4, 9)]
     if kind is DATE:
         ranges = [KeyRange(date(2025, 1, 1), date(2025, 1, 2)), KeyRange(*[date(2026, 1, 9)] * 2)]
-    assert files_within([entry(told)], [("k", kind, ranges)]) == ([0] if kept else [])
+    assert files_within([entry(statistics)], [("k", kind, ranges)]) == ([0] if kept else [])
 
 
-def test_each_key_can_leave_a_file_out_and_one_without_statistics_leaves_the_choice_to_delta():
+def test_each_key_can_skip_a_file_and_a_key_without_statistics_leaves_the_choice_to_delta():
     both = entry({"minValues": {"a": 1, "b": 1}, "maxValues": {"a": 2, "b": 2}})
     near, far = [KeyRange(2, 3)], [KeyRange(5, 6)]
     assert files_within([both], [("a", LONG, near), ("b", LONG, near)]) == [0]

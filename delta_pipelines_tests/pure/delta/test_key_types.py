@@ -1,4 +1,4 @@
-"""A key of another type is told in the column's own type, or can match nothing."""
+"""A key of another type is converted to the column's type, or matches nothing."""
 
 from datetime import date
 from decimal import Decimal

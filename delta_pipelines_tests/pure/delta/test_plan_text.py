@@ -41,7 +41,7 @@ def test_counted_names_do_not_show(one: str, other: str) -> None:
         ("CollectMetrics m, [n], 7 WHERE 1", "CollectMetrics m, [n], 7 WHERE 2"),
     ],
 )
-def test_what_the_user_wrote_shows(one: str, other: str) -> None:
+def test_the_text_shows_the_query_of_the_user(one: str, other: str) -> None:
     assert normalised(one) != normalised(other)
 
 

@@ -1,4 +1,4 @@
-"""Why a pinned version cannot be read: only what is gone is told as replaced."""
+"""Why a pinned version cannot be read: only a missing version counts as replaced."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -45,7 +45,7 @@ def session_with_failing_reader(failure):
     ],
     ids=str,
 )
-def test_what_is_gone_was_replaced(failure):
+def test_a_missing_version_was_replaced(failure):
     with pytest.raises(DatasetError, match="version 3 was replaced after planning") as caught:
         read_pinned(session_with_failing_reader(failure), STATE)
     assert caught.value.transient

@@ -6,7 +6,7 @@ from delta_pipelines.delta.merge.resolved_merge import MergePlan
 
 
 def scala_map(entries):
-    """A stand-in for a Scala `Map`, whose entries are fetched one by one."""
+    """A stand-in for a Scala `Map`; its entries are fetched one by one."""
 
     def iterator():
         left = list(entries.items())

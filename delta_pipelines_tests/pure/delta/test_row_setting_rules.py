@@ -24,7 +24,7 @@ from delta_pipelines.delta.row_setting_rules import counts
         "legacy.aSettingOfAnotherVersion",
     ],
 )
-def test_what_can_change_rows_counts_and_so_does_what_nobody_knows(name) -> None:
+def test_settings_that_can_change_rows_and_unknown_settings_count(name) -> None:
     assert counts(f"spark.sql.{name}")
 
 
@@ -44,7 +44,7 @@ def test_what_can_change_rows_counts_and_so_does_what_nobody_knows(name) -> None
         "ui.explainMode",
     ],
 )
-def test_what_decides_only_how_fast_does_not_count(name) -> None:
+def test_settings_of_speed_do_not_count(name) -> None:
     assert not counts(f"spark.sql.{name}")
 
 

@@ -1,4 +1,4 @@
-"""Whose block got lost: only that of the merge's own source is a reason to run again."""
+"""Lost blocks: only a lost block of the merge's own source is a reason to run again."""
 
 from types import SimpleNamespace
 

@@ -12,7 +12,7 @@ TABLE = Identifier(None, "aviation", "flights")
 
 
 class Context:
-    """A context whose id costs a round trip to the JVM, and is the next one's too."""
+    """A context; its id costs a round trip to the JVM, and the next context has the same."""
 
     asked = 0
     _gateway = None

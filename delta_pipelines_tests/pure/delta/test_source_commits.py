@@ -13,7 +13,7 @@ VERSIONS = st.builds(TableVersion, st.text(), st.integers(0, MAX_NUMBER), st.tex
 
 
 @given(st.lists(VERSIONS))
-def test_what_was_recorded_is_read_back(versions) -> None:
+def test_recorded_commits_are_read_back(versions) -> None:
     read = {one.table_id: one for one in versions}
     assert from_text(to_text(read)) == read
 
@@ -26,7 +26,7 @@ def test_what_was_recorded_is_read_back(versions) -> None:
         '{"t": {"version": 1, "more": 2}}',
     ],
 )
-def test_anything_else_is_no_record(text) -> None:
+def test_anything_else_is_not_a_record(text) -> None:
     assert from_text(text) is None
 
 

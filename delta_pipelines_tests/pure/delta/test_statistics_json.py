@@ -36,11 +36,11 @@ def test_only_the_bounds_of_the_file_are_changed(before, after):
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4), st.sampled_from([None, True, False]))
-def test_all_else_stays_whatever_columns_are_called(told, bounds):
-    told = {key: value for key, value in told.items() if key != "tightBounds"}
-    before = {**told, "tightBounds": bounds} if bounds is not None else told
+def test_only_the_bounds_flag_changes_whatever_the_column_names(statistics, bounds):
+    statistics = {key: value for key, value in statistics.items() if key != "tightBounds"}
+    before = {**statistics, "tightBounds": bounds} if bounds is not None else statistics
     for text in (json.dumps(before), json.dumps(before, ensure_ascii=False, indent=1)):
-        assert json.loads(with_wide_bounds(text)) == {**told, "tightBounds": False}
+        assert json.loads(with_wide_bounds(text)) == {**statistics, "tightBounds": False}
 
 
 def test_numbers_are_compared_by_their_value():

@@ -13,7 +13,7 @@ def option(value=None):
 
 
 def snapshot_with(versions):
-    """A snapshot whose checksum lists marks, or none when it lists none."""
+    """A snapshot; its checksum lists these transactions, or None if it has no list."""
     listed = None
     if versions is not None:
         each = [MagicMock(appId=lambda a=a: a, version=lambda v=v: v) for a, v in versions.items()]

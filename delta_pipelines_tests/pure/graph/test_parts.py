@@ -62,7 +62,7 @@ def test_parts_and_inputs_come_in_the_order_in_which_they_are_read() -> None:
     assert (graph.parts(seen), graph.inputs(seen)) == ((seen,), (end,))
 
 
-def test_what_is_read_among_some_datasets_is_found_through_views_that_are_not_among_them() -> None:
+def test_inputs_among_the_given_datasets_are_found_through_other_views() -> None:
     p = dp.Pipeline("p", schema="s")
     p.materialized_view("a", "SELECT 1 AS id")
     p.view("v", "SELECT * FROM a")

@@ -59,12 +59,12 @@ graphs = st.integers(1, 8).flatmap(
 
 
 @given(graph=graphs, failing=st.sets(st.integers(0, 7)), together=st.integers(1, 3))
-def test_it_gives_what_looking_at_everything_each_time_gives(graph, failing, together) -> None:
+def test_the_ready_queue_gives_the_same_as_a_full_scan(graph, failing, together) -> None:
     inputs = {named(n): [named(i) for i in sorted(read)] for n, read in enumerate(graph)}
     bad = {named(n) for n in failing}
 
     def carried_out(pick) -> list[object]:
-        """What is told, in order, and what is started."""
+        """The reported results, in order, and the started datasets."""
         events, running, ended = [], [], {}
         while True:
             pick(events, running, ended)

@@ -264,7 +264,7 @@ def test_references_stand_where_the_text_names_them() -> None:
     assert swapped == "SELECT a.n FROM <s.a> JOIN <s.b> AS x USING (n) JOIN <s.a> AS y USING (n)"
 
 
-def test_a_qualified_table_of_somebody_else_is_outside() -> None:
+def test_a_qualified_table_of_another_pipeline_is_outside() -> None:
     p = pipeline()
     p.materialized_view("c", "SELECT * FROM theirs.t JOIN delta.`/x`")
     flow = p.graph().flows["c"]
@@ -368,7 +368,7 @@ def test_inputs_of_such_a_text_are_names_without_a_schema_of_datasets(
 
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM", "DROP TABLE t", "SELECT 1; SELECT 2", ""])
-def test_a_text_that_is_no_select_is_refused(sql: str) -> None:
+def test_a_text_that_is_not_a_select_is_refused(sql: str) -> None:
     p = pipeline()
     p.materialized_view("c", sql)
     assert only_problem(p)

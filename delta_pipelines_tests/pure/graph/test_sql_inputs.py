@@ -61,13 +61,13 @@ def test_every_table_is_found_in_the_order_of_the_text(sql: str, names: list[str
         ),
     ],
 )
-def test_common_table_expressions_are_no_inputs_where_they_are_visible(
+def test_common_table_expressions_are_not_inputs_where_they_are_visible(
     sql: str, names: list[str]
 ) -> None:
     assert named(sql) == names
 
 
-def test_names_in_comments_strings_and_hints_are_no_inputs() -> None:
+def test_names_in_comments_strings_and_hints_are_not_inputs() -> None:
     sql = "SELECT /*+ BROADCAST(x) */ 'FROM y', \"from z\" -- FROM w\n FROM t /* from v */"
     assert named(sql) == ["t"]
 
@@ -100,7 +100,7 @@ def test_the_alias_of_the_text_is_known() -> None:
         ("EXPLAIN SELECT 1", "EXPLAIN"),
     ],
 )
-def test_what_is_not_one_select_is_refused_with_the_reason(sql: str, why: str) -> None:
+def test_a_text_that_is_not_one_select_is_refused_with_the_reason(sql: str, why: str) -> None:
     with pytest.raises(SqlProblem, match=why) as caught:
         table_names(sql)
     assert "\x1b" not in str(caught.value)
@@ -123,9 +123,7 @@ def test_what_is_not_one_select_is_refused_with_the_reason(sql: str, why: str) -
         ("SELECT 'it", "Missing ' from 1:"),
     ],
 )
-def test_what_only_spark_may_understand_is_reported_with_its_position(
-    sql: str, position: str
-) -> None:
+def test_syntax_of_spark_alone_is_reported_with_its_position(sql: str, position: str) -> None:
     with pytest.raises(NotUnderstood) as caught:
         table_names(sql)
     assert position in str(caught.value)

@@ -1,4 +1,4 @@
-"""Streaming tables, their flows and their inputs, told without a JVM."""
+"""Rules of streaming tables, their flows and inputs, checked without a JVM."""
 
 import pytest
 
@@ -171,7 +171,7 @@ def test_batch_kinds_take_no_streams(bound: dp.Stream | dp.Changes) -> None:
     assert "reads batches" in problem(made)
 
 
-def test_a_view_is_no_stream() -> None:
+def test_a_view_is_not_a_stream() -> None:
     made = pipeline()
     made.view("shown", "SELECT * FROM raw.landing")
 

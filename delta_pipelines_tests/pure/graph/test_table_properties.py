@@ -99,7 +99,7 @@ def test_the_engines_own_properties_are_reserved(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["comment", "location", "owner", "provider", "Comment"])
-def test_what_is_no_property_in_spark_is_refused(key: str) -> None:
+def test_an_invalid_property_of_spark_is_refused(key: str) -> None:
     (problem,) = property_problems({key: "x"})
     assert repr(key) in problem
 

@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline is told without a JVM: everything at once, with its place."""
+"""Problems of a pipeline are found without a JVM: all at once, with their locations."""
 
 import pytest
 
@@ -252,7 +252,7 @@ def test_an_upserts_expressions_are_about_one_row(option: str, text: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ["materialized_view", "upsert"])
-def test_what_replaces_rows_is_not_append_only(kind: str) -> None:
+def test_a_dataset_that_replaces_rows_is_not_append_only(kind: str) -> None:
     p = pipeline()
     keys = {"keys": ["n"]} if kind == "upsert" else {}
     properties = {"delta.appendOnly": "true"}

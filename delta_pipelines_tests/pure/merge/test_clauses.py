@@ -89,7 +89,7 @@ def test_kinds_share_out_the_clauses_and_keep_their_order(clauses: list[Clause])
         (NotMatchedInsert(assignments=["a"]), "not list"),
     ],
 )
-def test_what_is_no_expression_is_refused(clause: Clause, message: str):
+def test_an_invalid_expression_is_refused(clause: Clause, message: str):
     problem = str(clause_problem([clause]))
     assert message in problem
     assert problem.startswith(f"WHEN {clause.kind.value}: ")

@@ -31,7 +31,7 @@ class Merge(threading.Thread):
         assert not self.is_alive()
 
 
-def test_nobody_waits_before_a_conflict():
+def test_no_merge_waits_before_a_conflict():
     one, other = (Merge("t", overtaken=False) for _ in range(2))
     assert one.began.wait(PATIENCE)
     assert other.began.wait(PATIENCE)
@@ -39,7 +39,7 @@ def test_nobody_waits_before_a_conflict():
     other.stop()
 
 
-def test_one_that_was_overtaken_runs_alone():
+def test_an_overtaken_merge_runs_alone():
     first = Merge("t", overtaken=True)
     assert first.began.wait(PATIENCE)
     second, new, elsewhere = (
@@ -61,7 +61,7 @@ def test_one_that_was_overtaken_runs_alone():
     elsewhere.stop()
 
 
-def test_nobody_waits_for_ever(monkeypatch):
+def test_no_merge_waits_for_ever(monkeypatch):
     monkeypatch.setattr(conflict_queue, "LONGEST_WAIT", SOON)
     first = Merge("t", overtaken=True)
     assert first.began.wait(PATIENCE)
@@ -74,7 +74,7 @@ def test_nobody_waits_for_ever(monkeypatch):
     first.stop()
 
 
-def test_some_time_after_a_conflict_they_run_side_by_side_again(monkeypatch):
+def test_some_time_after_a_conflict_merges_run_side_by_side_again(monkeypatch):
     monkeypatch.setattr(conflict_queue, "SERIAL_MERGES", 1)
     first = Merge("t", overtaken=True)
     assert first.began.wait(PATIENCE)

@@ -13,7 +13,7 @@ def test_no_problem_is_false_and_empty():
     assert str(problems) == ""
 
 
-def test_both_problems_have_samples_and_remedies():
+def test_null_and_duplicate_keys_have_samples_and_remedies():
     problems = KeyProblems(
         ("icao", "day"),
         None,

@@ -28,7 +28,7 @@ def raising(failure):
 
 @pytest.fixture
 def rows(monkeypatch):
-    """A source on the driver whose rows are made by the function that is put here."""
+    """A source on the driver; the given function makes its rows."""
     frame = SimpleNamespace(sparkSession=None)
     frame.select = lambda *_: frame
     named = SimpleNamespace(alias=lambda name: None)

@@ -68,7 +68,7 @@ def test_modes_are_read_in_any_case(known: SourceFacts, insert_only: bool):
 
 
 @given(facts, st.booleans())
-def test_all_and_none_look_at_nothing_else(known: SourceFacts, insert_only: bool):
+def test_the_modes_all_and_none_read_nothing_else(known: SourceFacts, insert_only: bool):
     assert should_materialize_source("all", known, insert_only)[0]
     assert not should_materialize_source("none", known, insert_only)[0]
 

@@ -34,7 +34,7 @@ def test_columns_of_one_type_are_compared_null_safely():
     )
 
 
-def test_another_type_is_cast_as_the_update_would_but_a_failed_cast_is_a_change():
+def test_a_value_of_another_type_is_cast_as_in_an_update_and_a_failed_cast_is_a_change():
     assert compare(row(a=INT), row(a=LONG)).tests == (
         "(`t`.`a` <=> try_cast(`s`.`a` AS int) AND (`t`.`a` IS NULL) = (`s`.`a` IS NULL))",
     )
@@ -87,7 +87,7 @@ def test_structs_of_another_field_order_are_compared_field_by_field():
         row(m=T.MapType(STRING, INT)),
     ],
 )
-def test_what_cannot_be_compared_is_named(kind: T.DataType):
+def test_types_that_cannot_be_compared_are_named(kind: T.DataType):
     schema = row(id=INT, odd=kind)
     comparison = compare(schema, schema)
     assert comparison.incomparable == (f"odd {kind.simpleString()}",)
@@ -105,7 +105,7 @@ def test_collated_text_is_compared_byte_by_byte():
     )
 
 
-def test_nothing_in_common_is_unchanged():
+def test_rows_without_a_common_column_are_unchanged():
     assert compare(row(a=INT), row(b=INT)) == Comparison(())
 
 

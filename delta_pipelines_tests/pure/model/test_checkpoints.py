@@ -68,7 +68,7 @@ def test_a_property_from_before_columns_were_recorded_is_read() -> None:
     assert checkpoints_of({CHECKPOINTS_KEY: text})["flights"].columns is None
 
 
-def test_what_a_flow_gives_is_recorded_and_outlives_a_reset() -> None:
+def test_columns_of_a_flow_are_recorded_and_outlive_a_reset() -> None:
     had = {"one": Checkpoint("c1", columns=("a",)), "two": Checkpoint("c2", columns=("b",))}
     kept = next_checkpoints(had, {"one": {}}, restarted=["one"])
     assert [kept[flow].columns for flow in ("one", "two")] == [("a",), ("b",)]
@@ -134,7 +134,7 @@ def test_sources_that_were_all_replaced_are_reported_by_name() -> None:
     assert two.outdated({"s.c": c}) == ["its stream inputs s.a, s.b were replaced by s.c"]
 
 
-def test_a_source_less_or_more_or_renamed_is_no_other_source() -> None:
+def test_a_removed_added_or_renamed_source_is_not_another_source() -> None:
     a, b = StreamSource("1"), StreamSource("2")
     two = Checkpoint("c", {"s.a": a, "s.b": b})
     assert two.outdated({"s.b": b}) == []
@@ -219,7 +219,9 @@ def test_a_malformed_hint_of_old_checkpoints_is_left_out(text: str) -> None:
         assert when >= 0
 
 
-def test_malformed_entries_are_named_and_the_checkpoint_that_counts_is_no_old_one(caplog) -> None:
+def test_malformed_entries_are_named_and_the_checkpoint_that_counts_is_not_an_old_one(
+    caplog,
+) -> None:
     named = checkpoints_property({"t": Checkpoint(ID)})
     hint = {f"t/{ID}": 0, f"t/{OTHER}": 5, f"../t/{OTHER}": 0, f"u/{OTHER}": -1, f"v/{OTHER}": True}
     found = replaced_checkpoints({**named, REPLACED_KEY: json.dumps(hint)})

@@ -1,4 +1,4 @@
-"""A sequence whose items are also found by name."""
+"""A sequence with items that are also found by name."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ names = st.lists(st.text("abcDEF", min_size=1, max_size=4), unique_by=str.lower)
 
 
 @given(names)
-def test_it_is_a_sequence_in_order(chosen: list[str]) -> None:
+def test_a_named_sequence_is_a_sequence_in_order(chosen: list[str]) -> None:
     items = [item(name) for name in chosen]
     sequence = NamedSequence(items)
     assert list(sequence) == items
@@ -50,7 +50,7 @@ def test_every_item_is_found_by_its_names_in_any_letter_case(chosen: list[str]) 
             assert spelled in sequence
 
 
-def test_what_is_not_there_is_an_error() -> None:
+def test_a_missing_name_is_an_error() -> None:
     sequence = NamedSequence([item("a")])
     with pytest.raises(KeyError):
         sequence["b"]
@@ -94,7 +94,7 @@ def test_an_identifier_finds_its_dataset_and_no_other(catalog: str | None) -> No
         items[other]
 
 
-def test_it_is_read_like_a_mapping_by_declared_name() -> None:
+def test_a_named_sequence_is_read_like_a_mapping_by_declared_name() -> None:
     first, second = item("B"), item("a")
     items = NamedSequence([first, second])
     assert list(items.keys()) == ["B", "a"]

@@ -18,7 +18,7 @@ def test_a_listener_hears_steps_only_while_it_listens() -> None:
     assert heard == [(Step.WRITE, "s.t"), (Step.COMMIT, "s.t")]
 
 
-def test_what_a_listener_raises_arrives_where_the_step_is_announced() -> None:
+def test_an_exception_of_a_listener_arrives_where_the_step_is_announced() -> None:
     def stop(step: Step, dataset: str) -> None:
         raise RuntimeError(f"{step.value} of {dataset}")
 

@@ -73,7 +73,7 @@ def test_a_stored_text_is_read_or_refused_and_nothing_else(text: str) -> None:
 
 
 @given(JSON)
-def test_what_a_commit_says_of_its_inputs_has_its_types_or_counts_as_unknown(value: Any) -> None:
+def test_input_versions_of_a_commit_have_their_types_or_count_as_unknown(value: Any) -> None:
     fields = Dependencies("d").to_dict()
     for name in fields:
         found = Dependencies.from_dict({**fields, name: value})
@@ -83,7 +83,7 @@ def test_what_a_commit_says_of_its_inputs_has_its_types_or_counts_as_unknown(val
             assert all(isinstance(end, str) for end in found.without_version)
 
 
-def test_what_this_package_writes_is_read() -> None:
+def test_values_that_this_package_writes_are_read() -> None:
     record = LeaseRecord(
         "r", "h", "m", (ProcessIdentity(7, 5), ProcessIdentity(8)), "2026", 4, True
     )
@@ -106,7 +106,7 @@ def test_what_this_package_writes_is_read() -> None:
         (stored_flow, ("", "..", ".", "a/b", "/a", "a..b", "A", "a\n", "\u0430", None)),
     ],
 )
-def test_what_this_package_does_not_write_is_refused(
+def test_values_that_this_package_does_not_write_are_refused(
     read: Callable[[object], object], values: tuple[object, ...]
 ) -> None:
     for value in values:

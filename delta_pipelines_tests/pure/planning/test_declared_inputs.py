@@ -1,4 +1,4 @@
-"""The analysed plan is held against the declaration, on made-up relations."""
+"""The analysed plan is compared with the declaration, on invented relations."""
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -126,7 +126,7 @@ def test_tables_of_others_may_be_read() -> None:
     )
 
 
-def test_what_is_read_outside_is_listed_once_with_its_version() -> None:
+def test_an_outside_input_is_listed_once_with_its_version() -> None:
     table = Relation("delta", "theirs.t", "file:/theirs", 7, "id")
     path = Relation("delta", None, "file:/by/path", 2, "id2")
     files = Relation("files", None, "file:/data")
@@ -195,7 +195,7 @@ def test_a_dataset_that_is_not_there_yet_is_refused_as_one_that_is(relation: str
         AnalysisException("it has no condition"),
     ],
 )
-def test_a_table_that_nobody_has_stays_the_error_that_spark_makes_of_it(
+def test_a_missing_table_stays_the_error_of_spark(
     error: AnalysisException,
 ) -> None:
     p = dp.Pipeline("p", schema="s")

@@ -40,7 +40,7 @@ def test_missing_columns_and_nested_columns_are_reported() -> None:
 
 
 @pytest.mark.parametrize("columns", [None, (), ("id",)])
-def test_what_a_flow_never_gave_or_nobody_recorded_is_not_compared(
+def test_columns_that_a_flow_never_gave_or_recorded_are_not_compared(
     columns: tuple[str, ...] | None,
 ) -> None:
     assert refusal(FEW, Checkpoint(columns=columns)) is None

@@ -46,7 +46,7 @@ def test_a_map_takes_the_wider_key_and_the_wider_value() -> None:
         (struct(a=INT), struct(a=struct(b=INT)), "struct<b:int>"),
     ],
 )
-def test_what_cannot_be_one_column_is_refused(
+def test_columns_that_cannot_be_merged_are_refused(
     left: StructType, right: StructType, reason: str
 ) -> None:
     with pytest.raises(Refused) as caught:

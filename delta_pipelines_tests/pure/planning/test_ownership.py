@@ -32,7 +32,7 @@ def visible(properties: dict[str, str]) -> dict[str, str]:
 def test_a_table_has_what_is_declared_and_what_others_set(
     history: list[tuple[str, dict[str, str]]], last: dict[str, str]
 ) -> None:
-    """Declarations in turn, and somebody's ALTER TABLE between them."""
+    """Declarations one after another, and an ALTER TABLE of a user between them."""
     table: dict[str, str] = {}
     foreign: dict[str, str] = {}
     declared: dict[str, str] = {}
@@ -80,7 +80,7 @@ def test_the_engines_own_properties_are_not_changes() -> None:
     assert property_changes({}, marked) == ()
 
 
-def test_a_new_table_belongs_to_its_pipeline_and_another_to_nobody() -> None:
+def test_a_new_table_belongs_to_its_pipeline_and_an_unmarked_table_to_none() -> None:
     assert owner({"a": "1"}) is None
     assert owner(target_properties({}, {}, pipeline="sales", owns_comment=False)) == "sales"
 
@@ -107,7 +107,7 @@ def test_a_declared_comment_wins_and_goes_with_its_declaration(declared: list[st
         assert (COMMENT in owned_keys(properties)) == (wanted is not None)
 
 
-def test_a_comment_that_somebody_else_set_stays() -> None:
+def test_a_comment_of_another_writer_stays() -> None:
     assert target_comment({}, "theirs", None) == "theirs"
     unowned = target_properties({}, {}, pipeline="p", owns_comment=False)
     assert target_comment(unowned, "theirs", None) == "theirs"

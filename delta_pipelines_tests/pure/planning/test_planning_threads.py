@@ -19,7 +19,9 @@ def named(number: int) -> Identifier:
     st.lists(st.sets(st.integers(0, 14)), max_size=15),
     st.sampled_from([0, 1, 2, 4]),
 )
-def test_each_is_done_once_and_after_what_it_reads(reads: list[set[int]], threads: int) -> None:
+def test_each_dataset_is_planned_once_and_after_its_inputs(
+    reads: list[set[int]], threads: int
+) -> None:
     inputs = {named(n): [named(i) for i in read if i < n] for n, read in enumerate(reads)}
     done: list[Identifier] = []
 
@@ -58,7 +60,7 @@ def test_an_error_stops_all_work() -> None:
     assert done == []
 
 
-def test_what_cannot_begin_fails_with_the_reason() -> None:
+def test_a_thread_that_cannot_begin_fails_with_the_reason() -> None:
     def begin() -> None:
         raise ConnectionError("no JVM")
 

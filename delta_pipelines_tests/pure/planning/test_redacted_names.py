@@ -34,13 +34,13 @@ def written(dependencies: Dependencies, redaction: Redaction) -> LastWrite:
 
 
 @pytest.mark.parametrize("redaction", [KNOWING, Redaction()])
-def test_names_with_a_credential_in_them_are_no_change(redaction) -> None:
+def test_names_with_a_credential_in_them_are_not_a_change(redaction) -> None:
     """Nor when the run before knew of no credential, or this one knows of none."""
     verdict = judge(written(NOW, redaction), NOW)
     assert (verdict.unchanged, verdict.reason) == (True, "nothing changed since version 7")
 
 
-def test_what_was_recorded_is_readable_and_names_apart_stay_apart() -> None:
+def test_recorded_names_are_readable_and_stay_different() -> None:
     files = recorded(NOW, KNOWING).files
     assert len(files) == 3
     assert {name.partition(" [sha256:")[0] for name in files} == {
@@ -77,7 +77,7 @@ def test_a_change_behind_such_a_name_is_seen(change, why) -> None:
     assert (verdict.unchanged, verdict.reason) == (False, why)
 
 
-def test_what_is_gone_is_reported_by_its_redacted_name() -> None:
+def test_a_missing_input_is_reported_by_its_redacted_name() -> None:
     gone = replace(NOW, tables={"s.a": TableVersion("other", 1)})
     verdict = judge(written(NOW, KNOWING), gone)
     assert verdict.reason.startswith("it reads ***.orders [sha256:")

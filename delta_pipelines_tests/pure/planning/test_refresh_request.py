@@ -72,7 +72,7 @@ def test_full_refresh_all_spares_what_does_not_allow_it_and_says_so(graph: Graph
     assert {i.name for i in selection.blocked} == {"merged"}
 
 
-def test_what_was_not_selected_is_not_blocked(graph: Graph) -> None:
+def test_a_dataset_that_is_not_selected_is_not_blocked(graph: Graph) -> None:
     selection = allowed(graph, RefreshRequest(refresh=("Raw",), full_refresh_all=True))
     assert selection.blocked == frozenset()
 
@@ -88,7 +88,7 @@ def test_an_unknown_name_is_an_error_with_a_suggestion(graph: Graph, field: str)
 
 
 @pytest.mark.parametrize("name", ["scratch", "other.raw", ""])
-def test_what_is_no_asset_cannot_be_selected(graph: Graph, name: str) -> None:
+def test_a_dataset_that_is_not_an_asset_cannot_be_selected(graph: Graph, name: str) -> None:
     with pytest.raises(dp.UnknownDatasetError):
         refresh_set(graph, RefreshRequest(refresh=(name,)))
 
@@ -100,7 +100,7 @@ def test_a_string_where_a_list_belongs_is_an_error_that_shows_the_list() -> None
         RefreshRequest.of(None, "abc", False)
 
 
-def test_what_the_graph_gives_stands_for_its_name(graph: Graph) -> None:
+def test_an_item_of_the_graph_stands_for_its_name(graph: Graph) -> None:
     raw, shown = graph.tables["raw"], graph.views["shown"]
     flow = graph.flows["Raw"]
     selection = RefreshRequest.of([shown, raw.identifier], [raw], False, [flow])
@@ -125,7 +125,9 @@ def test_what_the_graph_gives_stands_for_its_name(graph: Graph) -> None:
         (Identifier(None, "s", "raw"), r"write \['s.raw'\]"),
     ],
 )
-def test_what_has_no_name_is_refused_with_what_to_write(field: int, given: Any, why: str) -> None:
+def test_a_value_without_a_name_is_refused_with_the_right_form(
+    field: int, given: Any, why: str
+) -> None:
     arguments: list[Any] = [None, (), False, ()]
     arguments[field] = given
     with pytest.raises(dp.DeclarationError, match=why) as caught:
@@ -144,7 +146,7 @@ def test_tables_to_maintain_are_a_list_of_names_or_tables(graph: Graph) -> None:
         tables_to_maintain(graph, [len])  # type: ignore[list-item]
 
 
-def test_none_means_all_and_a_list_stays_a_list() -> None:
+def test_a_selection_of_none_means_all_and_a_list_stays_a_list() -> None:
     assert RefreshRequest.of(None, [], False) == RefreshRequest(None, (), False)
     assert RefreshRequest.of(["a"], ["b"], True) == RefreshRequest(("a",), ("b",), True)
 

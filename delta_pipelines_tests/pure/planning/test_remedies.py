@@ -85,7 +85,7 @@ def test_a_full_refresh_is_offered_with_what_it_needs(
         assert (reason.index("reset_checkpoints") < reason.index("full_refresh")) == protected
 
 
-def test_why_a_full_refresh_became_a_refresh_names_what_is_no_plain_false() -> None:
+def test_why_a_full_refresh_became_a_refresh_names_what_is_not_a_plain_false() -> None:
     free, protected = streamed({})[0], streamed(PROTECTED)[0]
     why = "a full refresh was asked for, but pipelines.reset.allowed is "
     assert not_allowed(protected, {}) == not_allowed(protected, PROTECTED) == f"{why}false"
@@ -93,7 +93,9 @@ def test_why_a_full_refresh_became_a_refresh_names_what_is_no_plain_false() -> N
     assert not_allowed(free, {"Pipelines.Reset.Allowed": " no"}) == f"{why}' no' (on the table)"
 
 
-def test_what_allows_a_full_refresh_names_the_declaration_and_the_spelling_on_the_table() -> None:
+def test_the_remedy_for_a_full_refresh_names_the_declaration_and_the_spelling_on_the_table() -> (
+    None
+):
     free, protected = streamed({})[0], streamed(PROTECTED)[0]
     alter = "ALTER TABLE s.t SET TBLPROPERTIES ('{}' = 'true')"
     what = "allowing that by pipelines.reset.allowed"
@@ -104,7 +106,7 @@ def test_what_allows_a_full_refresh_names_the_declaration_and_the_spelling_on_th
     assert allowing_it(protected, PROTECTED) == f"{what} ({both})"
 
 
-def test_what_a_flow_cannot_go_on_for_stands_before_the_ways_out() -> None:
+def test_the_reason_why_a_flow_stops_stands_before_the_ways_out() -> None:
     table, (one, _) = streamed(PROTECTED)
     assert outdated_reason(table, one, {}, ["its stream input s.up was refreshed fully"]) == (
         "its stream input s.up was refreshed fully since the checkpoint of flow 'one' began, so "

@@ -50,7 +50,7 @@ def found_in(*commits: str | int | None, flows: dict[str, str] | None = None) ->
     "commits",
     [
         ("", "c1", "c2"),
-        ("", "c1", "", "", 1),  # an accident of somebody else was undone
+        ("", "c1", "", "", 1),  # an accident of another writer was undone
         ("", "c1", "c1", 1, 2),  # a RESTORE was undone
         ("", "old", "old", 1),  # batches of a checkpoint that no longer counts
         ("", "c1", "c1", 1, "c1"),  # from before this was looked at
@@ -71,7 +71,7 @@ def test_batches_between_a_restore_and_its_version_are_lost() -> None:
 
 @pytest.mark.parametrize("later", [1, 40, 150, 500])
 def test_a_batch_of_another_flow_does_not_end_the_search(later: int) -> None:
-    """One flow was not declared for a while: the other one went on, and was begun again."""
+    """One flow was not declared for a while: the other flow went on, and was started again."""
     others = ["c1+c3"] * later
     assert found_in("", "c2", "old", 0, *others) == Restored(3, "version 0", frozenset({"two"}))
 
@@ -160,7 +160,7 @@ def test_a_table_restored_twice_is_judged_by_where_it_stands() -> None:
     assert found_in("", "c1", "c1", 0, 3) == Restored(3, "version 0", frozenset({"one"}))
 
 
-def test_nothing_is_read_without_checkpoints_or_found_in_a_missing_log() -> None:
+def test_no_log_is_read_without_checkpoints_and_a_missing_log_has_no_restore() -> None:
     assert found_in("", "c1", 0, flows={}) is None
     assert lost_batches(lambda version: None, 7, FLOWS) is None
 

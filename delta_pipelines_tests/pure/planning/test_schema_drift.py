@@ -98,7 +98,7 @@ def test_comments_change_under_every_policy(kind: str, policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["fail", "add_columns"])
-def test_what_does_not_change_a_kept_table_is_no_drift(policy: str) -> None:
+def test_a_change_that_leaves_a_kept_table_alone_is_not_drift(policy: str) -> None:
     current = struct(n=LONG, m=INT)
     assert refreshed("upsert", policy, current, struct(m=INT, n=INT)) == current
 

@@ -211,7 +211,7 @@ def test_only_comments_survive_of_a_querys_metadata() -> None:
 @settings(max_examples=300)
 @given(atoms, atoms)
 @example(DecimalType(29, 0), DecimalType(30, 1))
-def test_whatever_can_be_widened_holds_every_value(narrow: DataType, wide: DataType) -> None:
+def test_every_widened_type_holds_every_value(narrow: DataType, wide: DataType) -> None:
     if can_widen(narrow, wide):
         assert holds_every_value(narrow, wide)
 

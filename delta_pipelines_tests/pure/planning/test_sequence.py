@@ -39,7 +39,7 @@ def test_fields_at_any_depth_are_fields_of_the_one_column(expression: str) -> No
     assert qualified(expression, "t") == f"(`t`.{expression}\n)"
 
 
-def test_variables_of_a_lambda_are_no_columns() -> None:
+def test_variables_of_a_lambda_are_not_columns() -> None:
     expected = qualified("aggregate(xs, 0, (acc, x) -> acc + x + y)", "t")
     columns = {
         c.sql("spark") for c in sqlglot.parse_one(expected, read="spark").find_all(exp.Column)
@@ -63,7 +63,7 @@ def test_columns_of_any_name_are_quoted(column: str, alias: str) -> None:
 
 
 @pytest.mark.parametrize("expression", ["", "a +", "(a", "a b c", "'", "a; b"])
-def test_what_is_no_expression_is_refused(expression: str) -> None:
+def test_an_invalid_expression_is_refused(expression: str) -> None:
     with pytest.raises(ValueError, match="not a SQL expression"):
         qualified(expression, "t")
 

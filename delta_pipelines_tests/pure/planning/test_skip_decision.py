@@ -28,7 +28,7 @@ BASE = Dependencies(
 LAST = LastWrite(7, ours=True, dependencies=BASE)
 
 
-def test_nothing_changed_is_unchanged_and_says_since_when() -> None:
+def test_an_unchanged_dataset_says_since_when() -> None:
     verdict = judge(LAST, BASE)
     assert (verdict.unchanged, verdict.reason) == (True, "nothing changed since version 7")
 
@@ -114,12 +114,12 @@ def test_a_run_is_not_overtaken_by_one_that_read_another_commit_of_the_same_vers
         ),
     ],
 )
-def test_what_else_makes_a_refresh(last, options, why) -> None:
+def test_other_changes_make_a_refresh(last, options, why) -> None:
     verdict = judge(last, BASE, **options)
     assert (verdict.unchanged, verdict.reason) == (False, why)
 
 
-def test_what_had_no_version_is_no_base_for_leaving_a_table_alone() -> None:
+def test_an_input_without_a_version_never_leaves_a_table_alone() -> None:
     before = replace(BASE, without_version=("it runs Python on its rows (f)",))
     verdict = judge(replace(LAST, dependencies=before), BASE)
     assert not verdict.unchanged
@@ -246,14 +246,23 @@ def random_graph(rng: random.Random) -> Graph:
 def change(graph: Graph, rng: random.Random) -> str:
     """Change one thing; the model notes what that makes stale."""
     tables = list(graph.files)
-    kinds = ["nothing", "source", "optimize", "definition", "foreign", "files", "setting", "anew"]
+    kinds = [
+        "nothing",
+        "source",
+        "optimize",
+        "definition",
+        "foreign",
+        "files",
+        "setting",
+        "recreated",
+    ]
     what = rng.choice(kinds)
     name = rng.choice(list(graph.nodes))
     node = graph.nodes[name]
-    if what in ("source", "anew"):
+    if what in ("source", "recreated"):
         name = rng.choice([n.name for n in graph.nodes.values() if n.kind == "source"])
         graph.bump(name)
-        if what == "anew":
+        if what == "recreated":
             graph.versions[name] = TableVersion(f"{name}-{rng.random()}", 0)
         graph.touch(name)
     elif what == "definition" and node.kind != "source":

@@ -1,4 +1,4 @@
-"""What a schema change would break on a table that somebody gave rules to."""
+"""The constraints of a table that a schema change would break."""
 
 import pytest
 from pyspark.sql.types import (

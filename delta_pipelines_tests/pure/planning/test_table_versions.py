@@ -16,7 +16,7 @@ from delta_pipelines.planning.query.table_versions import Tables
 ONE, TWO = (Identifier(None, "s", name) for name in ("one", "two"))
 
 
-def test_what_was_seen_before_is_recognised_and_what_is_loaded_now_counts(monkeypatch) -> None:
+def test_a_version_seen_before_is_recognised_and_the_version_loaded_now_counts(monkeypatch) -> None:
     loaded = []
 
     def load(spark, identifier, entry):

@@ -13,7 +13,7 @@ CLIENT = logging.getLogger("py4j.clientserver")
 GATEWAY = logging.getLogger("py4j.java_gateway")
 
 
-def test_what_is_sent_and_answered_is_logged_without_credentials(
+def test_requests_and_answers_are_logged_without_credentials(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     hide_credentials(Redaction(frozenset(["known-secret"])))

@@ -91,7 +91,7 @@ def test_a_credential_behind_its_name_or_in_an_address_is_taken_out(text):
         "the PRIVATE KEY is missing",
     ],
 )
-def test_what_is_no_credential_stays(text):
+def test_text_that_is_not_a_credential_stays(text):
     assert Redaction().code(text) == text
     if "= None" not in text:
         assert Redaction().text(text) == text
@@ -104,7 +104,7 @@ def test_the_value_of_a_secret_setting_is_taken_out_wherever_it_stands(secret, a
         assert secret not in known.text(f"{around} {secret} {around}").replace(REDACTED, "\0")
 
 
-def test_switches_durations_and_classes_are_no_credentials():
+def test_switches_durations_and_classes_are_not_credentials():
     values = {"a.token.ttl": "86400s", "a.token.on": "true", "a.token.store": "org.acme.Store"}
     values |= {"b.token.store": "org.acme.s3a.OAuth2Store$Inner", "b.token.maxBytes": "134217728"}
     values |= {"b.password": "123456"}
@@ -131,7 +131,7 @@ def test_a_dotted_token_and_a_long_number_are_known_and_refused(secret):
     assert is_credential("acme.token", secret)
 
 
-def test_the_working_directory_is_no_password():
+def test_the_working_directory_is_not_a_password():
     assert Redaction.of({"PWD": "/data/pipelines", "OLDPWD": "/data/old"}).secrets == frozenset()
 
 
@@ -323,7 +323,7 @@ def test_a_description_hides_literals_and_keeps_the_code():
     assert "s3a://***@b/x', password => '***') WHERE a = 1" in description
 
 
-def test_a_rotated_password_is_no_new_definition():
+def test_a_rotated_password_is_not_a_new_definition():
     def hashed(value):
         conf = {"acme.password": value, "spark.sql.ansi.enabled": "true"}
         return definition_hash(

@@ -28,14 +28,14 @@ from pathlib import Path
 from delta_pipelines.session.catalog_lock import CatalogLock
 lock = CatalogLock(Path(sys.argv[1]))
 lock.acquire(timeout=30)
-print("held", flush=True)
+print("locked", flush=True)
 sys.stdin.readline()
 """
 HOLD_LIKE_DERBY = """
 import fcntl, sys
 handle = open(sys.argv[1], "r+b")
 fcntl.lockf(handle, fcntl.LOCK_EX)
-print("held", flush=True)
+print("locked", flush=True)
 sys.stdin.readline()
 """
 
@@ -51,7 +51,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hold() -> Iterator[Hold]:
-    """Start processes that hold something until they are told or killed."""
+    """Start processes that hold a lock until they get a line or are killed."""
     started: list[subprocess.Popen[str]] = []
 
     def start(code: str, path: Path) -> "subprocess.Popen[str]":
@@ -64,7 +64,7 @@ def hold() -> Iterator[Hold]:
         )
         started.append(process)
         assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
+        assert process.stdout.readline() == "locked\n"
         return process
 
     yield start
@@ -91,7 +91,7 @@ def test_the_folder_is_made_when_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("in_the_way", ["warehouse", "warehouse/_metastore"])
-def test_a_file_in_the_way_of_the_folder_is_told_with_the_ways_out(
+def test_a_file_in_the_way_of_the_folder_is_reported_with_the_ways_out(
     tmp_path: Path, in_the_way: str
 ) -> None:
     (tmp_path / in_the_way).parent.mkdir(exist_ok=True)
@@ -182,7 +182,7 @@ def test_a_name_that_a_dead_process_left_is_not_believed(database: Path, hold: H
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', json.dumps({"who": "me"})])
-def test_a_damaged_name_is_no_name(tmp_path: Path, text: str) -> None:
+def test_a_damaged_name_is_not_a_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "holder.json").write_text(text)
     assert read_holder(tmp_path / "holder.json") is None
 
@@ -193,7 +193,7 @@ def test_a_holder_is_named_in_words() -> None:
     )
 
 
-def test_nobody_has_a_database_that_is_missing_or_closed(database: Path) -> None:
+def test_a_missing_or_closed_database_has_no_holder(database: Path) -> None:
     assert derby_holder(database / "missing") is None
     (database / "dbex.lck").write_bytes(b"1234")
     assert derby_holder(database) is None

@@ -17,7 +17,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "my cache" / "delta_pipelines"
 
 
-def test_each_java_and_each_spark_has_its_own(cache: Path) -> None:
+def test_each_java_and_each_spark_has_its_own_archive(cache: Path) -> None:
     here = dict(os.environ)
     paths = {
         archive_path(here),

@@ -150,7 +150,7 @@ def test_a_session_with_delta_has_no_problem(extensions: str) -> None:
         ("", "", [EXTENSION, CATALOG, "get_session"]),
     ],
 )
-def test_a_session_without_delta_is_told_which_setting_is_missing(
+def test_a_session_without_delta_is_refused_with_the_missing_setting(
     extensions: str, catalog: str, named: list[str]
 ) -> None:
     problem = delta_problem(extensions=extensions, catalog=catalog)
@@ -159,12 +159,12 @@ def test_a_session_without_delta_is_told_which_setting_is_missing(
 
 
 @pytest.mark.parametrize("path", ["~no such user/w", "a\0b"])
-def test_a_warehouse_that_is_no_path_is_refused(path: str) -> None:
+def test_a_warehouse_that_is_not_a_path_is_refused(path: str) -> None:
     with pytest.raises(SessionError, match=r"is not the path of a folder.*Give an absolute path"):
         warehouse_location(path)
 
 
-def test_without_a_home_a_session_is_told_where_jars_can_go(
+def test_a_session_without_a_home_is_refused_with_a_folder_for_jars(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_home() -> Path:

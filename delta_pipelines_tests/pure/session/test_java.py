@@ -111,11 +111,11 @@ def test_a_java_that_has_its_version_in_a_file_is_not_started(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "told", [b"", b"IMPLEMENTOR='x'\n", b'JAVA_VERSION="\xff"', b'JAVA_VERSION="next"']
+    "content", [b"", b"IMPLEMENTOR='x'\n", b'JAVA_VERSION="\xff"', b'JAVA_VERSION="next"']
 )
-def test_a_file_that_names_no_version_is_not_believed(tmp_path: Path, told: bytes) -> None:
+def test_a_file_that_names_no_version_is_not_believed(tmp_path: Path, content: bytes) -> None:
     fake_java(tmp_path / "bin", "11.0.2")
-    (tmp_path / "release").write_bytes(told)
+    (tmp_path / "release").write_bytes(content)
     assert "Java 11.0.2" in check_java(PATH=tmp_path / "bin")
 
 

@@ -10,7 +10,7 @@ from delta_pipelines.session.jvm_options import LARGE_PAGES, ROOM_FOR_CLASSES, m
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("content", "expected"),
     [
         ("always [madvise] never\n", [LARGE_PAGES, ROOM_FOR_CLASSES]),
         ("[always] madvise never\n", [ROOM_FOR_CLASSES]),
@@ -20,11 +20,11 @@ from delta_pipelines.session.jvm_options import LARGE_PAGES, ROOM_FOR_CLASSES, m
     ],
 )
 def test_large_pages_are_asked_for_where_they_are_given_on_demand(
-    tmp_path: Path, told: str | None, expected: list[str]
+    tmp_path: Path, content: str | None, expected: list[str]
 ) -> None:
     linux = tmp_path / "enabled"
-    if told is not None:
-        linux.write_text(told)
+    if content is not None:
+        linux.write_text(content)
     assert memory_options(linux) == expected
 
 

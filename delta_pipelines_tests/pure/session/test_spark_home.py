@@ -38,7 +38,7 @@ def test_the_version_is_that_of_the_jars_else_the_one_of_the_release(home: Path)
     assert spark_version(home) is None
 
 
-def test_pysparks_own_folder_tells_its_version_and_passes(
+def test_pysparks_own_folder_passes_and_shows_its_version(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = Path(pyspark.__file__).parent
@@ -50,7 +50,7 @@ def test_pysparks_own_folder_tells_its_version_and_passes(
 
 
 @pytest.mark.parametrize("found", ["4.2.0", "4.2.7", "4.2.1-SNAPSHOT", None])
-def test_the_same_line_passes_and_what_nobody_knows(found: str | None) -> None:
+def test_the_same_line_and_an_unknown_line_pass(found: str | None) -> None:
     assert spark_home_problem("/opt/spark", found, "4.2.0") is None
 
 
@@ -91,9 +91,9 @@ def test_a_session_and_the_archive_are_refused_before_a_jvm_starts(home: Path) -
         text=True,
         check=True,
     )
-    told = answer.stdout.splitlines()
-    assert len(told) == 2
-    for line in told:
+    lines = answer.stdout.splitlines()
+    assert len(lines) == 2
+    for line in lines:
         assert line.startswith(f"SPARK_HOME is {home}, which is Spark 3.5.1")
     assert list(folder.iterdir()) == []
 

@@ -66,7 +66,7 @@ def test_a_delta_that_the_user_brings_is_the_one_used() -> None:
     assert jar_settings({JARS: "/opt/delta-spark_4.2_2.13-4.4.0.jar"}) == {}
 
 
-def test_what_is_excluded_for_everyone_is_shipped_by_this_pyspark() -> None:
+def test_every_excluded_jar_is_shipped_by_this_pyspark() -> None:
     import pyspark
 
     shipped = {jar.name for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}

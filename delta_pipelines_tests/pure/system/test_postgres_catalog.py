@@ -54,7 +54,7 @@ def test_an_address_is_read_as_it_is_meant(address, catalog) -> None:
         "postgresql://etl@/m",
     ],
 )
-def test_what_is_no_address_is_refused_and_not_repeated(address) -> None:
+def test_a_wrong_address_is_refused_and_not_repeated(address) -> None:
     with pytest.raises(SessionError, match="postgresql://user@host:port/database") as caught:
         PostgresCatalog.of(address)
     assert "p@ss" not in str(caught.value)

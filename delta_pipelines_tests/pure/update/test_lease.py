@@ -39,7 +39,7 @@ for number in range(rounds):
 if not rounds:
     kept = leases.lease_on(None, table, run_id=run)
     kept.__enter__()
-    print("held", flush=True)
+    print("leased", flush=True)
     sys.stdin.readline()
 """
 
@@ -270,9 +270,9 @@ def test_a_file_system_without_links_does_too(files, monkeypatch) -> None:
             lease_of("r2", timeout=0).__enter__()
 
 
-def test_a_process_killed_with_its_lease_blocks_nobody(files, tmp_path) -> None:
+def test_a_process_killed_with_its_lease_blocks_no_other_run(files, tmp_path) -> None:
     with process(tmp_path, "killed", 0) as holder:
-        assert holder.stdout.readline() == "held\n"
+        assert holder.stdout.readline() == "leased\n"
         with pytest.raises(LeaseTimeoutError, match=rf"run killed \(process {holder.pid} on"):
             lease_of(timeout=0).__enter__()
         holder.kill()

@@ -50,7 +50,7 @@ def author(tmp_path):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text("RATE = 1\n")
     (root / "rates.csv").write_text("1")
-    (root / "lib" / ".#inner.py").symlink_to("somebody@host")  # an editor's lock
+    (root / "lib" / ".#inner.py").symlink_to("author@host")  # an editor's lock
     return root
 
 
@@ -67,7 +67,7 @@ def author(tmp_path):
         ("deep/down/rows.py", False),
     ],
 )
-def test_what_counts_is_code_beside_a_loaded_module_and_in_packages(author, changed, counts):
+def test_code_beside_a_loaded_module_and_in_packages_counts(author, changed, counts):
     modules = [loaded("main", author / "main.py")]
     before = author_code(modules)
     assert before == author_code([*modules, loaded("helpers", author / "helpers.py")])

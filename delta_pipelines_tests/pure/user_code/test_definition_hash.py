@@ -21,7 +21,7 @@ def sql(query: str = "SELECT 1 AS n", **options: Any) -> str:
     return hashed(lambda p: p.upsert("t", query, **{"keys": ["n"], **options}))
 
 
-def test_it_is_16_hexadecimal_digits() -> None:
+def test_a_definition_hash_is_16_hexadecimal_digits() -> None:
     assert len(sql()) == 16
     int(sql(), 16)
 
@@ -41,7 +41,9 @@ def test_it_is_16_hexadecimal_digits() -> None:
         {"inputs": {"t": "other"}},
     ],
 )
-def test_it_changes_with_whatever_decides_rows_schema_or_layout(changed: dict[str, Any]) -> None:
+def test_the_hash_changes_with_everything_that_decides_rows_schema_or_layout(
+    changed: dict[str, Any],
+) -> None:
     assert sql(**changed) != sql()
 
 

@@ -66,11 +66,11 @@ def test_whether_one_text_stands_there_once_or_twice_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\x80", b"no pickle", b"\x80\x05R.", b"(."])
-def test_what_cannot_be_read_is_hashed_as_it_is(damaged: bytes) -> None:
+def test_an_unreadable_pickle_is_hashed_as_bytes(damaged: bytes) -> None:
     assert pickle_digest(damaged) == pickle_digest(damaged) != pickle_digest(damaged + b"x")
 
 
-def test_nothing_in_it_runs() -> None:
+def test_no_code_of_a_pickle_runs() -> None:
     class Evil:
         def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
             return (exec, ("raise SystemExit('it ran')",))
@@ -129,7 +129,7 @@ def test_the_order_of_constants_counts() -> None:
     assert dumped(made("lambda x: x * 2 + 3")) != dumped(made("lambda x: x * 3 + 2"))
 
 
-def test_what_a_function_is_given_after_it_was_made_counts() -> None:
+def test_attributes_set_on_a_function_later_count() -> None:
     def closed(value: object, default: object) -> Callable[..., Any]:
         def inner(n: int = default) -> object:  # type: ignore[assignment]
             return value, n

@@ -190,7 +190,7 @@ def test_a_table_is_materialized_again_by_the_same_update(spark, schema, feed, k
     assert seen_rows == [[(1, "a")], refreshed, [(3, "c")]]
 
 
-def test_a_table_that_somebody_else_altered_after_the_plan_is_left_alone(spark, schema, feed):
+def test_a_table_that_another_writer_altered_after_the_plan_is_left_alone(spark, schema, feed):
     pipeline = scratch(schema)
     mirror(pipeline, "t", feed)
     plan = pipeline.plan(spark)
@@ -231,7 +231,7 @@ def materialize_fully(spark, pipeline):
     return manager.materialize_table(plan.graph, table, True, UpdateContext(plan))
 
 
-def test_a_protected_table_keeps_its_rows_whoever_asks(spark, schema, feed, info):
+def test_a_protected_table_keeps_its_rows_at_every_request(spark, schema, feed, info):
     pipeline = scratch(schema)
     protected = {"pipelines.reset.allowed": "false"}
     merged(pipeline, "t", feed, keys=["id"], table_properties=protected)

@@ -49,7 +49,7 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_published_is_known_while_planning(spark, schema, old):
+def test_a_view_that_cannot_be_published_is_known_while_planning(spark, schema, old):
     spark.udf.register("doubled_here", lambda n: 2 * n, "int")
     spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION added_here(n INT) RETURNS INT RETURN n + 1")
     spark.sql("DECLARE OR REPLACE VARIABLE limit_here INT DEFAULT 3")
@@ -70,7 +70,7 @@ def test_what_cannot_be_published_is_known_while_planning(spark, schema, old):
     assert tables_of(spark, schema) == ["v"]
 
 
-def test_what_is_refused_only_when_it_is_published_changes_nothing(spark, schema, old, monkeypatch):
+def test_a_refusal_at_publication_changes_nothing(spark, schema, old, monkeypatch):
     new = declaring(schema, "SELECT 2 AS x", comment="new", table_properties={"more": "1"})
     refused = f"ALTER VIEW {schema}.v AS SELECT 1 AS a, 2 AS a"
     with monkeypatch.context() as patched:

@@ -1,4 +1,4 @@
-"""A persisted view is read by the settings it was made with: other ones publish it anew."""
+"""A persisted view is read with its own settings; other settings publish it again."""
 
 import pytest
 

@@ -123,7 +123,7 @@ def test_an_alias_that_is_not_asked_for_is_looked_through(flights) -> None:
     assert origins_of(temporary.select((F.col("d") + 1).alias("e"))) == {"e": "0.delay"}
 
 
-def test_tables_that_are_no_inputs_have_no_columns(spark, flights) -> None:
+def test_tables_that_are_not_inputs_have_no_columns(spark, flights) -> None:
     assert origins_of(flights.crossJoin(spark.range(2)).select("id", "delay")) == {
         "id": "",
         "delay": "0.delay",

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from delta_pipelines_tests.support.pipelines import run_well, scratch
 
 
-def test_tables_are_made_and_merged_without_an_error_that_nobody_sees(spark, schema, monkeypatch):
+def test_tables_are_made_and_merged_without_a_hidden_error(spark, schema, monkeypatch):
     convert, converted = captured._convert_exception, []
     note = lambda error: converted.append(str(error)) or convert(error)  # noqa: E731
     monkeypatch.setattr(captured, "_convert_exception", note)

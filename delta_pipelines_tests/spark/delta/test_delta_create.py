@@ -42,7 +42,7 @@ def test_a_new_table_is_one_commit_and_a_managed_table(spark, table, put, look) 
 def test_the_checksum_of_a_first_commit_lists_its_files_without_a_query(
     spark, table, put, look
 ) -> None:
-    # Outside UTC Delta reads the first version anew, to check what it told.
+    # Outside UTC Delta reads the first version again, to check its own statistics.
     key = "spark.databricks.delta.allFilesInCrc.verificationMode.forceOnNonUTC.enabled"
 
     def last_query() -> int:

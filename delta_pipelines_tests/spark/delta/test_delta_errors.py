@@ -1,4 +1,4 @@
-"""What Spark's failures are told as."""
+"""The errors that failures of Spark become."""
 
 import json
 import re

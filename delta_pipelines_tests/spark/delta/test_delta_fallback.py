@@ -31,7 +31,9 @@ def slowly(spark, table):
     return run
 
 
-def test_it_creates_the_same_table_as_the_transaction_does(spark, table, put, slowly, look) -> None:
+def test_the_fallback_creates_the_same_table_as_the_transaction(
+    spark, table, put, slowly, look
+) -> None:
     rows = spark.sql("SELECT 1 AS a, 'x' AS b, named_struct('p q', 2) AS `c d`").select(
         F.col("a").alias("a", metadata={"comment": "the key"}), "b", "c d"
     )
@@ -47,7 +49,9 @@ def test_it_creates_the_same_table_as_the_transaction_does(spark, table, put, sl
     assert slow_rows == look.rows()
 
 
-def test_it_refreshes_rows_schema_layout_properties_and_comment(spark, table, slowly, look) -> None:
+def test_the_fallback_refreshes_rows_schema_layout_properties_and_comment(
+    spark, table, slowly, look
+) -> None:
     first = slowly(
         spark.sql("SELECT 1 AS a, 'x' AS b"), properties={"k": "1", "l": "2"}, comment="old"
     )
@@ -90,7 +94,7 @@ def test_a_replace_takes_every_partition_whatever_the_session_says(
     assert look.rows() == []
 
 
-def test_an_equal_definition_and_no_rows_is_no_commit(spark, table, slowly, look) -> None:
+def test_an_equal_definition_without_rows_makes_no_commit(spark, table, slowly, look) -> None:
     commit = slowly(spark.range(1), comment="c")
     transaction = begin(spark, table, force_fallback="why not.")
     transaction.define(TableDefinition(nullable(spark.range(1).schema), comment="c"))
@@ -98,7 +102,7 @@ def test_an_equal_definition_and_no_rows_is_no_commit(spark, table, slowly, look
     assert look.state().version == commit.version
 
 
-def test_it_appends_clears_and_remembers(spark, table, slowly, look) -> None:
+def test_the_fallback_appends_clears_and_remembers(spark, table, slowly, look) -> None:
     slowly(spark.range(1))
     for _ in range(2):
         transaction = begin(spark, table, force_fallback="why not.")
@@ -118,7 +122,7 @@ def test_it_appends_clears_and_remembers(spark, table, slowly, look) -> None:
     assert look.state().schema.names == ["id", "more"]
 
 
-def test_it_refuses_what_it_cannot_do_safely(spark, table, slowly, look) -> None:
+def test_the_fallback_refuses_unsafe_changes(spark, table, slowly, look) -> None:
     slowly(spark.sql("SELECT 1 AS a"))
     transaction = begin(spark, table, force_fallback="why not.")
     path = spark.table(str(table)).select("_metadata.file_path").first()[0]
@@ -169,7 +173,7 @@ def test_a_failed_check_chooses_the_fallback(spark, table, monkeypatch) -> None:
     assert state.files == 2
 
 
-def test_another_catalog_is_not_the_transactions(spark) -> None:
+def test_the_transaction_does_not_serve_another_catalog(spark) -> None:
     assert "is not the session catalog" in str(unavailable(spark, Identifier("lake", "a", "t")))
 
 

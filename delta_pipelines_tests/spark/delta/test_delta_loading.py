@@ -53,9 +53,7 @@ def test_a_state_is_read_in_few_round_trips_however_many_properties_it_has(
     assert (states[0].properties, states[0].comment) == (properties, 'it\'s "so"')
 
 
-def test_a_state_is_read_once_until_somebody_changes_the_table(
-    spark, table, put, look, round_trips
-) -> None:
+def test_a_state_is_read_once_until_the_table_changes(spark, table, put, look, round_trips) -> None:
     put(spark.range(3))
     state, states = look.state(), []
     assert len(round_trips(lambda: states.append(look.state()))) < 20
@@ -86,7 +84,7 @@ def test_the_state_is_the_one_that_another_writer_just_left(spark, table, put, l
     assert look.state().properties == {"k": "v"}
 
 
-def test_both_ways_of_reading_a_state_agree(spark, table, put, look) -> None:
+def test_the_two_ways_of_reading_a_state_agree(spark, table, put, look) -> None:
     put(
         spark.sql("SELECT 1 AS a, 2 AS b, 3 AS `c d`"),
         partition_columns=("b",),

@@ -44,7 +44,7 @@ def test_a_refresh_with_an_equal_definition_writes_no_metadata(spark, put, look)
     assert all("metaData" not in action for action in look.actions(1))
 
 
-def test_nothing_staged_is_no_commit(spark, table, put, look) -> None:
+def test_an_empty_staging_makes_no_commit(spark, table, put, look) -> None:
     put(spark.range(3), comment="c")
     transaction = begin(spark, table)
     transaction.define(TableDefinition(nullable(spark.range(3).schema), comment="c"))
@@ -161,7 +161,7 @@ def test_clearing_leaves_an_empty_table_in_one_commit_with_new_properties(
     assert look.state().properties == {"epoch": "2"}
 
 
-def test_some_files_are_replaced_and_the_others_stay(spark, table, put, look) -> None:
+def test_named_files_are_replaced_and_the_others_stay(spark, table, put, look) -> None:
     put(
         spark.sql("SELECT 1 AS a, 'p q' AS b UNION ALL SELECT 2, 'r' UNION ALL SELECT 3, 'r'"),
         partition_columns=("b",),

@@ -61,7 +61,7 @@ def test_narrower_types_are_stored_as_the_tables_type(spark, table, put, look) -
         ("SELECT array('x') AS l", "column l.element is int"),
     ],
 )
-def test_what_does_not_fit_is_refused(spark, table, put, look, sql: str, message: str) -> None:
+def test_rows_that_do_not_fit_are_refused(spark, table, put, look, sql: str, message: str) -> None:
     put(spark.sql("SELECT 1 AS a, named_struct('p', 1) AS s, array(1) AS l"))
     with pytest.raises(SchemaChangeError, match=message):
         append(spark, table, sql)

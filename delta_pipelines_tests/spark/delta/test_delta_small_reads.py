@@ -55,7 +55,7 @@ def made(spark: SparkSession, schema: str, statements: tuple[str, ...]):
 
 
 @pytest.mark.parametrize("statements", TABLES.values(), ids=TABLES)
-def test_they_are_read_as_by_delta(spark, schema, statements):
+def test_small_tables_are_read_as_by_delta(spark, schema, statements):
     state = made(spark, schema, statements)
     ours = read_pinned(spark, state)
     theirs = spark.read.format("delta").option("versionAsOf", state.version).load(state.location)

@@ -101,7 +101,7 @@ def test_where_the_database_does_not_answer_hive_does(
     ours = hive_metastore_query.database_of(Jvm(spark))
     assert ours is not None
     nowhere = Database("jdbc:derby:;databaseName=/nowhere/at-all", "APP", "a-secret")
-    other_user = replace(ours, user="somebody")  # whose schema has no tables
+    other_user = replace(ours, user="other")  # a user with a schema without tables
     for unfit in (None, nowhere, other_user):
         monkeypatch.setitem(hive_metastore_query._databases, spark.sparkContext, unfit)
         with caplog.at_level(logging.DEBUG, "delta_pipelines"):

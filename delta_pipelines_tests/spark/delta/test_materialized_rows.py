@@ -23,7 +23,7 @@ def test_few_rows_of_the_driver_are_written_by_one_task_on_any_cluster(spark):
 
 def test_long_rows_are_not_brought_to_the_driver_to_find_out_that_they_are_too_many(spark):
     """Each partition would give as many as may come in all: more than `maxResultSize` takes."""
-    too_far = F.raise_error(F.lit("a row that nobody had to look at"))
+    too_far = F.raise_error(F.lit("a row that no query needs"))
     text = F.when(F.col("id") >= 100, too_far).otherwise(F.expr("repeat('x', 100000)"))
     rows = spark.range(0, 3_000, 1, 8).select(text.alias("text"))
     assert rows_on_driver(spark, rows, max_rows=10_000, max_bytes=16_000) is None

@@ -51,7 +51,7 @@ def berlin(spark: SparkSession) -> SparkSession:
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_what_is_said_of_a_value_is_what_delta_does(berlin, tmp_path: Path, kind):
+def test_the_predicted_partition_value_is_the_one_of_delta(berlin, tmp_path: Path, kind):
     known = list(VALUES[kind].items())
     rows = berlin.sql(
         " UNION ALL ".join(

@@ -124,7 +124,7 @@ def test_two_moments_of_one_text_are_two(spark, digests, request):
         digests(f"row {hour}", lambda s, t=second: s.sql(f"SELECT * FROM VALUES {t}, {t} AS t(c)"))
 
 
-def test_what_spark_names_by_itself_does_not_show(digests):
+def test_names_that_spark_generates_do_not_show(digests):
     digests("a frame in SQL", lambda s: s.sql("SELECT * FROM {df}", df=s.range(2)))
     digests("observed", lambda s: s.range(3).observe("m", F.count(F.lit(1))).agg(F.max("id")))
     digests(

@@ -36,7 +36,7 @@ def test_a_name_that_another_table_got_meanwhile_is_reported(
     assert spark.table(str(table)).count() == 0
 
 
-def test_what_cannot_be_entered_is_left_to_the_next_run(spark, written) -> None:
+def test_a_failed_registration_is_left_to_the_next_run(spark, written) -> None:
     with pytest.raises(DatasetError, match="could not be registered in the catalog") as error:
         register(spark, Identifier(None, "no_such_schema", "t"), written)
     assert error.value.transient

@@ -119,7 +119,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(KINDS, 2)))
-def test_another_kind_needs_a_full_refresh(spark, schema, landing, first, second):
+def test_a_change_of_kind_needs_a_full_refresh(spark, schema, landing, first, second):
     run_well(KINDS[first](schema), spark)
     result = run_one(KINDS[second](schema), spark)
     message = str(failure(result))
@@ -132,7 +132,7 @@ def test_another_kind_needs_a_full_refresh(spark, schema, landing, first, second
     assert numbers(spark, schema) == [0, 1, 2, 3]
 
 
-def test_another_kind_takes_no_row_of_a_protected_table(spark, schema, landing):
+def test_a_change_of_kind_takes_no_row_of_a_protected_table(spark, schema, landing):
     kept = {"table_properties": {"pipelines.reset.allowed": "false"}}
     run_well(upsert(schema, "SELECT * FROM {}.src", **kept), spark)
     less = view(schema, "SELECT * FROM {}.src WHERE id > 1", **kept)
@@ -163,7 +163,7 @@ def test_the_catalogs_name_is_found_with_and_without(spark, schema, landing):
     assert again.results["a"].version == 1
 
 
-def test_what_the_table_itself_says_protects_it_too(spark, schema, landing, caplog):
+def test_a_property_on_the_table_itself_protects_it_too(spark, schema, landing, caplog):
     pipeline = upsert(schema, "SELECT * FROM {}.src")
     run_well(pipeline, spark)
     spark.sql(f"INSERT INTO {schema}.t VALUES (77)")
@@ -281,7 +281,7 @@ def test_a_view_that_reads_another_schemas_table_is_published_again(spark, schem
 @pytest.mark.parametrize(
     "text", ["-- head\nSELECT * FROM base", "SELECT * FROM base -- end", "SELECT 1 AS n /* e */;"]
 )
-def test_comments_around_a_views_text_are_no_change(spark, schema, text):
+def test_comments_around_a_views_text_are_not_a_change(spark, schema, text):
     pipeline = scratch(schema)
     pipeline.materialized_view("base", "SELECT 1 AS id")
     pipeline.view("v", text)

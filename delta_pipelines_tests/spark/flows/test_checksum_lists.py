@@ -31,7 +31,7 @@ def check_list(spark, name: str) -> int:
 
 
 @pytest.mark.parametrize("properties", [{}, VECTORS], ids=["plain", "vectors"])
-def test_it_is_what_the_log_says_after_every_run(spark, schema, properties):
+def test_the_checksum_list_is_what_the_log_says_after_every_run(spark, schema, properties):
     names = [f"{schema}.{name}" for name in ("facts", "people", "events")]
     spark.range(3).write.format("delta").saveAsTable(f"{schema}.landing")
     seen = dict.fromkeys(names, -1)

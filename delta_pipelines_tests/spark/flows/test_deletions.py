@@ -45,7 +45,7 @@ def test_no_expectation_keeps_a_deletion_from_its_row(spark, schema):
     some = (NAMED, ("_or_fail", "an op that is known", "n > 0 AND length(name) > 1"))
     pipeline = people(schema, feed, *some, ("", "short", "length(name) < 4"))
     run_well(pipeline, spark)
-    # A broken version and its deletion; a deletion whose own condition is NULL is a row to keep.
+    # A broken version and its deletion; a row with a deletion condition of NULL is kept.
     feed.set((1, " ", "U", 2), (1, None, "D", 3), (2, None, None, 2), (4, "dora", "U", 1))
     result = run_one(people(schema, feed, NAMED, ("", "short", "length(name) < 4")), spark)
     assert rows_of(spark, f"{schema}.t") == [
@@ -156,7 +156,7 @@ def test_a_table_with_rules_of_its_own_takes_the_deletion(spark, schema):
     assert rows_of(spark, f"{schema}.t") == [(2, "rob", "U", 2)]
 
 
-def test_what_decides_about_deletions_is_part_of_the_definition(spark, schema):
+def test_the_deletion_condition_is_part_of_the_definition(spark, schema):
     frames = []
 
     def kept(pipeline):

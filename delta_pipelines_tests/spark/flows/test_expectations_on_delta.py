@@ -25,7 +25,7 @@ COLUMNS = "id INT, n INT"
 
 
 def watched(schema, feed, *expectations, kind="materialized_view", **options):
-    """A pipeline whose dataset `t` shows a feed's rows, with (action, name, condition)s."""
+    """A pipeline with the rows of a feed in `t`, with (action, name, condition)s."""
     pipeline = scratch(schema)
 
     def t(spark):
@@ -241,7 +241,7 @@ def test_where_a_refresh_takes_several_commits_they_hold_before_the_first(
     assert rows_of(spark, f"{schema}.t") == [(1, 1), (2, 2)]
 
 
-def test_what_a_condition_depends_on_counts_as_what_the_query_does(spark, schema):
+def test_inputs_of_a_condition_count_as_inputs_of_the_query(spark, schema):
     pipeline = scratch(schema)
 
     @pipeline.materialized_view

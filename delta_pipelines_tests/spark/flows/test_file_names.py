@@ -21,7 +21,7 @@ def land(folder: Path, names: list[str], first: int = 0) -> None:
 
 
 def streaming(schema: str, read: Reading, *more: Reading) -> dp.Pipeline:
-    """A pipeline whose streaming table `t` has a flow for every reading."""
+    """A pipeline with a streaming table `t` that has a flow for every reading."""
     pipeline = scratch(schema)
     pipeline.streaming_table("t")(lambda spark: read(spark))
     for number, other in enumerate(more):

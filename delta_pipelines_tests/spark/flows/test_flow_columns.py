@@ -93,7 +93,7 @@ def test_a_flow_that_never_gave_a_column_is_fine_until_it_gives_it(spark, feeds)
     run_well(few, spark)
 
 
-def test_what_a_flow_gave_stands_beside_its_checkpoint(spark, feeds):
+def test_columns_of_a_flow_stand_beside_its_checkpoint(spark, feeds):
     run_well(two_flows(feeds, first=("id",), second=("id", "struct(name) AS s")), spark)
     known = checkpoints_of(state(spark, feeds).properties)
     assert known["first"].columns == ("id",)

@@ -38,7 +38,7 @@ def test_the_code_of_a_table_function_counts(spark, schema, sql):
     assert rows_of(spark, f"{schema}.t") == [(2,)]
 
 
-def test_what_a_table_function_prepared_from_the_outside_world_counts(spark, schema, tmp_path):
+def test_outside_data_that_a_table_function_prepared_counts(spark, schema, tmp_path):
     outside = tmp_path / "outside.json"
 
     @dataclass

@@ -22,7 +22,7 @@ from delta_pipelines_tests.support.pipelines import (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Day files, in a folder whose name Spark has to quote."""
+    """Day files, in a folder with a name that Spark has to quote."""
     made = tmp_path / "day files + 100%"
     made.mkdir()
     land(made, 1)
@@ -73,7 +73,7 @@ def test_files_that_were_all_read_need_no_stream_and_no_job(spark, schema, folde
     assert version_of(spark, f"{schema}.lines") == before
 
 
-def test_one_more_file_is_read_and_what_reads_the_table_follows(spark, schema, folder):
+def test_a_new_file_is_read_and_readers_of_the_table_follow(spark, schema, folder):
     pipeline = reading(schema, str(folder))
     run_well(pipeline, spark)
     land(folder, 2)
@@ -213,7 +213,7 @@ def test_a_lost_checkpoint_is_reported_also_when_nothing_is_new(spark, schema, f
     assert "is lost or older than the table" in str(lines.error)
 
 
-def test_what_a_killed_process_left_in_the_log_of_files_is_no_entry(spark, schema, folder):
+def test_the_rest_of_a_killed_process_in_the_log_of_files_is_not_an_entry(spark, schema, folder):
     pipeline = reading(schema, str(folder))
     run_well(pipeline, spark)
     log = checkpoint(spark, schema, pipeline) / "sources" / "0"
@@ -243,7 +243,7 @@ def test_files_that_spark_ignores_for_their_age_are_reported(spark, schema, fold
     assert rows_of(spark, f"{schema}.lines") == [(1,), (2,), (3,)]
 
 
-def test_a_file_that_goes_right_after_a_stream_ended_is_no_failure(
+def test_a_file_that_goes_right_after_a_stream_ended_is_not_a_failure(
     spark, schema, folder, monkeypatch
 ):
     listed = end_of_input.listed_files

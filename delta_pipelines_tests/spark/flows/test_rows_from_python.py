@@ -13,7 +13,7 @@ OPAQUE = "it reads rows of unknown origin (Python, an RDD, a checkpoint)"
 
 
 class Text(str):
-    """What an object holds besides its value, nobody can tell."""
+    """An object may have more than its value; that is unknown."""
 
 
 def made(schema, make):

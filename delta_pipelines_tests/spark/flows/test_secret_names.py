@@ -1,4 +1,4 @@
-"""Inputs whose names hold what is a secret elsewhere are no change from one run to the next."""
+"""Inputs with a secret in their names do not change from one run to the next."""
 
 from delta_pipelines_tests.support.pipelines import run_one, run_well, scratch
 
@@ -9,7 +9,7 @@ def last_metadata(spark, table: str) -> str:
     return str(spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").first()["userMetadata"])
 
 
-def test_a_path_and_a_table_with_a_secret_in_their_names_are_no_change(
+def test_a_path_and_a_table_with_a_secret_in_their_names_are_not_a_change(
     spark, schema, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("ACME_PASSWORD", SECRET)

@@ -46,7 +46,7 @@ def test_properties_name_no_folder_that_is_deleted_and_no_stream_goes_on_from_th
     assert folder.is_dir()
     assert f"An entry of table property {REPLACED_KEY!r} is ignored" in caplog.text
 
-    # A checkpoint elsewhere, whose offsets would be gone on from.
+    # A checkpoint elsewhere; the stream would go on from its offsets.
     for bad in (named.replace(current, f"../../{current}"), "{}x", "[]", "7"):
         set_property(spark, table, CHECKPOINTS_KEY, bad)
         message = str(failure(run_one(pipeline, spark)))

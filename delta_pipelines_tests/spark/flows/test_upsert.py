@@ -43,7 +43,7 @@ def test_rows_are_inserted_updated_and_deleted_by_key_in_one_commit(spark, schem
     assert rows_of(spark, f"{schema}.t") == [(1, "A", 2), (3, "c", 1), (4, "d", 2)]
 
 
-def test_what_a_merge_left_is_loaded_and_counted_by_one_look(spark, schema, monkeypatch):
+def test_a_merged_table_is_loaded_and_counted_once(spark, schema, monkeypatch):
     feed = Feed(COLUMNS, (1, "a", 1))
     pipeline = upsert(schema, feed)
     run_well(pipeline, spark)

@@ -60,9 +60,7 @@ def test_a_new_column_obeys_sequence_and_deletes_too(spark, schema, feed):
     ("now", "columns"),
     [("a file", "id INT, v STRING, n INT, x INT"), ("all files", "id BIGINT, v STRING, n INT")],
 )
-def test_of_a_key_that_somebody_put_in_twice_each_row_is_judged_for_itself(
-    spark, schema, feed, now, columns
-):
+def test_each_row_of_a_duplicate_key_is_compared_by_itself(spark, schema, feed, now, columns):
     feed.set((1, "a", 5), (2, "b", 5), (3, "c", 5), columns="id INT, v STRING, n INT")
     run_well(upsert(schema, feed, sequence_by="n", deletes_when="v = 'gone'"), spark)
     others = "(1, 'newer', 9), (1, 'older', 2), (2, 'newer', 9), (2, 'older', 2)"
@@ -148,7 +146,7 @@ def test_new_fields_of_a_struct_are_taken_and_missing_ones_refused(spark, schema
     ],
     ids=["other type", "dropped"],
 )
-def test_what_could_lose_values_is_refused_with_table_column_types_and_ways_out(
+def test_a_type_change_that_could_lose_values_is_refused_with_table_column_types_and_ways_out(
     spark, schema, feed, columns, row, messages
 ):
     run_well(upsert(schema, feed), spark)

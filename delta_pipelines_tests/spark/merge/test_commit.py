@@ -51,7 +51,7 @@ def upsert(
 
 
 @pytest.mark.parametrize("content", [[], [(9, 9)]], ids=["empty source", "no match"])
-def test_nothing_to_do_makes_no_commit(
+def test_a_merge_without_a_change_makes_no_commit(
     spark: SparkSession, target: str, content: list[tuple[int, int]]
 ):
     source = spark.createDataFrame(content, DDL)

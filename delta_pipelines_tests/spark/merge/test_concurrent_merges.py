@@ -50,7 +50,7 @@ WAYS = [(DV, "classic"), (DV, "native"), (PLAIN, "classic")]
 @pytest.mark.parametrize(
     ("layout", "executor", "threads", "rounds"),
     [
-        *((*way, 4, 3) for way in WAYS[:2]),
+        *((*way, 4, 2) for way in WAYS[:2]),
         *(pytest.param(*way, 8, 100, marks=pytest.mark.soak) for way in WAYS),
     ],
 )

@@ -145,7 +145,7 @@ def test_a_row_that_the_table_forbids(
     assert (good.executor, good.metrics["numTargetRowsUpdated"]) == (executor, 1)
 
 
-def test_a_part_of_a_table_is_no_target(spark: SparkSession, tmp_path: Path):
+def test_a_part_of_a_table_is_not_a_target(spark: SparkSession, tmp_path: Path):
     path = create(spark, tmp_path / "parts", DDL, [(1, 1), (2, 2)], PARTITIONED)
     part = f"{path}/id=1"
     error = refused(spark, part, begin(spark, part).when_matched_delete())
@@ -178,7 +178,7 @@ def test_the_error_of_a_failing_function_has_its_own_message(spark: SparkSession
     assert last_version(target) == 0
 
 
-def test_what_is_no_delta_table_is_called_by_its_name(spark: SparkSession, schema: str):
+def test_a_target_that_is_not_a_delta_table_is_named(spark: SparkSession, schema: str):
     spark.sql(f"CREATE TABLE {schema}.real USING delta AS SELECT 1 id, 1 v")
     spark.sql(f"CREATE VIEW {schema}.seen AS SELECT * FROM {schema}.real")
     spark.sql(f"CREATE TABLE {schema}.files USING parquet AS SELECT 1 id, 1 v")

@@ -87,7 +87,7 @@ def test_a_value_that_is_not_the_generated_one_is_refused(spark, tmp_path, layou
     assert (read(spark, path), last_version(path)) == (before, version)
 
 
-def test_all_columns_of_a_source_that_has_the_generated_ones_too(spark, tmp_path):
+def test_a_source_with_generated_columns_updates_all_columns(spark, tmp_path):
     path = table(spark, str(tmp_path / "t"), "vectors")
 
     def whole():

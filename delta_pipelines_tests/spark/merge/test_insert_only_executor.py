@@ -80,7 +80,7 @@ def test_new_rows_are_counted_where_no_statistics_are_written(spark, tmp_path):
     assert len(read(session, path)) == len(ROWS) + 4
 
 
-def test_one_key_for_all_rows(spark, tmp_path):
+def test_one_key_of_all_rows_is_merged(spark, tmp_path):
     """An append that is done once: all rows of a batch have its number. Pairs would be 10 ** 10."""
     batch = spark.range(100_000, numPartitions=2).withColumn("batch", F.lit(1))
     path = str(tmp_path / "t")

@@ -88,7 +88,7 @@ def test_the_driver_keeps_the_files_that_delta_keeps(spark, table, on, ranges, c
         ("t.id = s.id", [[]]),
     ],
 )
-def test_what_the_driver_does_not_judge_is_left_to_delta(spark, table, on, ranges):
+def test_conditions_that_the_driver_cannot_evaluate_are_left_to_delta(spark, table, on, ranges):
     ours, whole = candidates(spark, table, on, ranges, writes_vectors=True)
     assert not whole
     assert ours == candidates(spark, table, on, ranges, writes_vectors=False)[0]

@@ -95,7 +95,7 @@ def test_now_is_one_instant(spark, tmp_path, executor):
     assert result.metrics["numTargetRowsUpdated"] == 2
 
 
-def test_doubles_in_files_that_no_clause_can_change_are_no_problem(spark, tmp_path):
+def test_doubles_in_files_that_no_clause_can_change_are_not_a_problem(spark, tmp_path):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, PARTITIONED)
     rows = [(3, "a"), (4, "b"), (4, "c")]
     result = run_own(
@@ -141,7 +141,7 @@ def test_a_source_may_have_the_feeds_own_column(spark, tmp_path, layout):
         ),
     ],
 )
-def test_what_is_not_proved_is_left_to_delta(spark, tmp_path, columns, properties, reason):
+def test_unproved_conditions_are_left_to_delta(spark, tmp_path, columns, properties, reason):
     path = tmp_path / "t"
     spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta TBLPROPERTIES ({properties})")
     merge = merge_into(spark, str(path), source(spark), "t.id = s.id", executor="insert_only")

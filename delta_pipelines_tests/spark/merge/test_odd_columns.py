@@ -48,7 +48,7 @@ def test_a_condition_that_is_null_never_acts(spark, tmp_path, layout):
     assert read(spark, ours) == [(1, 1), (2, 2), (3, 9)]
 
 
-def test_a_condition_that_is_no_boolean_gets_deltas_error(spark, tmp_path):
+def test_a_condition_that_is_not_a_boolean_gets_deltas_error(spark, tmp_path):
     ours = create(spark, tmp_path / "t", "k INT, v INT", [(1, 1)], DV)
     merge = merge_into(spark, ours, spark.sql("SELECT 1 k, 9 v"), "t.k = s.k")
     with pytest.raises(MergeError, match="CANNOT_UP_CAST_DATATYPE"):

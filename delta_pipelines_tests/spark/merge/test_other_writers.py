@@ -98,7 +98,9 @@ def test_inserts_alone_run_again_too(spark, tmp_path, writer):
 
 @pytest.mark.parametrize("layout", [PLAIN, DV])
 @pytest.mark.parametrize("step", [Step.WRITE, Step.COMMIT])
-def test_a_writer_outside_of_the_files_that_were_read_is_no_conflict(spark, tmp_path, layout, step):
+def test_a_writer_outside_of_the_files_that_were_read_is_not_a_conflict(
+    spark, tmp_path, layout, step
+):
     path = str(tmp_path / "t")
     rows = spark.createDataFrame(ROWS, COLUMNS).repartitionByRange(10, "id")
     vectors = str(layout == DV).lower()
@@ -122,7 +124,7 @@ def test_a_writer_outside_of_the_files_that_were_read_is_no_conflict(spark, tmp_
         ("UPDATE {} SET v = 'late' WHERE id = 5", "late"),
     ],
 )
-def test_what_the_driver_chose_by_statistics_counts_as_read(spark, tmp_path, statement, value):
+def test_files_chosen_by_statistics_count_as_read(spark, tmp_path, statement, value):
     path = str(tmp_path / "t")
     rows = spark.createDataFrame(ROWS, COLUMNS).repartitionByRange(10, "id")
     rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(path)

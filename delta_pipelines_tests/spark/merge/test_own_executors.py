@@ -153,7 +153,7 @@ def test_a_source_too_large_to_be_broadcast(spark, tmp_path, layout, case, monke
 
 
 @pytest.mark.parametrize(("layout", "way"), LAYOUT_AND_WAY)
-def test_one_merge_after_another(spark, tmp_path, layout, way, counting):
+def test_merges_one_after_another_are_as_by_delta(spark, tmp_path, layout, way, counting):
     """Files with deletion vectors already, files that lose all their rows, rows that come again."""
     counting(way)
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=3)
@@ -297,7 +297,7 @@ def test_the_change_data_feed_is_deltas(spark, tmp_path, layout, case):
 
 
 @pytest.mark.parametrize("layout", [PLAIN, DV])
-def test_what_is_unchanged_is_skipped(spark, tmp_path, layout):
+def test_unchanged_rows_are_skipped(spark, tmp_path, layout):
     """Compare with Delta's merge of a source without the rows that would change nothing."""
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, layout, files=4)
     theirs = create(spark, tmp_path / "theirs", COLUMNS, ROWS, layout, files=4)
@@ -332,7 +332,7 @@ def test_values_that_cannot_be_compared_count_as_changed(spark, tmp_path):
     assert "skip_unchanged has no effect: values of m map<string,int>" in result.executor_reason
 
 
-def test_it_is_one_commit_that_says_merge(spark, tmp_path):
+def test_an_own_merge_is_one_commit_of_the_operation_merge(spark, tmp_path):
     path = create(spark, tmp_path / "t", COLUMNS, ROWS, DV)
     steps = []
     with observing(lambda step, _: steps.append(step)):

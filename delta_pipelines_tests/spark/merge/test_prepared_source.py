@@ -61,7 +61,7 @@ def prepared():
         source.release()
 
 
-def test_nothing_is_there_before_and_after(session):
+def test_a_prepared_source_exists_only_during_the_merge(session):
     source = MergeSource(session, "air.t")
     for _ in range(2):
         with pytest.raises(MergeError) as refused:
@@ -192,7 +192,7 @@ def test_a_source_lost_in_every_attempt_is_deltas_error(session):
     assert checkpoints(session) == []
 
 
-def test_a_lost_block_of_another_checkpoint_is_no_reason_to_run_again(session):
+def test_a_lost_block_of_another_checkpoint_is_not_a_reason_to_run_again(session):
     """Delta takes rdd_123 for rdd_12."""
     other = session.range(9).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
     other._jdf.queryExecution().analyzed().rdd().unpersist(True)
@@ -249,7 +249,7 @@ def test_checkpoints_of_the_user_stay(session, tmp_path):
 
 
 @pytest.mark.parametrize("executor", ["native", "classic"])
-def test_nothing_is_kept_of_a_merge_that_failed(session, tmp_path, executor):
+def test_a_failed_merge_keeps_no_rows_of_its_source(session, tmp_path, executor):
     path = create(session, tmp_path / "t", "id INT, v STRING", [(1, "a"), (2, "b")], DV)
     for rows, value, message in (
         ([(1, "b"), (1, "c")], "s.v", "MULTIPLE_SOURCE_ROW"),
@@ -316,7 +316,7 @@ def test_a_prepared_source_merges_as_deltas_own(session, tmp_path, layout, few):
         source,
         "t.id = s.id AND s.m > 0",
         [
-            update("s.v = 'nobody'", v="s.v"),
+            update("s.v = 'unknown'", v="s.v"),
             update(v="concat(s.v, t.v)", n="s.m"),
             insert(id="s.id", v="s.z"),
         ],

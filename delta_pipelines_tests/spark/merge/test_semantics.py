@@ -66,7 +66,7 @@ def test_clauses_of_all_kinds_act_together(merge_rows, layout):
     )
 
 
-def test_extra_source_columns_are_no_matter(merge_rows):
+def test_extra_source_columns_are_ignored(merge_rows):
     merge_rows(
         BASE,
         [(1, 1, "x"), (0, 3, "y")],

@@ -34,7 +34,7 @@ def upsert(
     return builder.when_not_matched_insert_all().execute()
 
 
-def test_nothing_changed_means_no_commit(spark: SparkSession, target: str):
+def test_unchanged_rows_make_no_commit(spark: SparkSession, target: str):
     result = upsert(spark, target, rows(spark, (1, 1), (3, None)))
     assert result.version is None
     assert set(result.metrics.values()) == {0}
@@ -201,7 +201,7 @@ def test_a_value_for_which_its_column_gets_wider_is_a_change(
     assert merged.exceptAll(source).count() == 0
 
 
-def test_a_value_that_no_column_can_hold_exactly_is_no_change_for_ever(
+def test_a_value_that_no_column_can_hold_exactly_is_not_a_change_for_ever(
     spark: SparkSession, tmp_path: Path
 ):
     path = create(spark, tmp_path / "t", "id int, v float", [(1, 0.1)])
@@ -210,7 +210,7 @@ def test_a_value_that_no_column_can_hold_exactly_is_no_change_for_ever(
     assert builder.when_matched_update_all(skip_unchanged=True).execute().version is None
 
 
-def test_what_others_commit_just_before_is_seen(spark: SparkSession, target: str):
+def test_a_commit_of_another_writer_just_before_is_seen(spark: SparkSession, target: str):
     def overtake(step: Step, dataset: str) -> None:
         if step is Step.MERGE:
             spark.sql(f"UPDATE delta.`{target}` SET v = 100 WHERE id = 1")

@@ -1,5 +1,8 @@
 """Tables with widened columns that still have files of the narrower types."""
 
+import shutil
+from functools import cache
+
 import pytest
 
 from delta_pipelines.merge import merge_into
@@ -47,7 +50,19 @@ def rows(spark, begin, end, types, step=1):
     return spark.range(begin, end, step).selectExpr(*columns_sql)
 
 
-def table(spark, path, *, vectors):
+@pytest.fixture(scope="module")
+def table(spark, tmp_path_factory):
+    """Write each table once; a copy takes a fraction of the time."""
+    folder = tmp_path_factory.mktemp("widened")
+
+    @cache
+    def template(*, vectors):
+        return written(spark, str(folder / str(vectors)), vectors=vectors)
+
+    return template
+
+
+def written(spark, path, *, vectors):
     listed = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
     spark.sql(
         f"CREATE TABLE delta.`{path}` ({listed}) USING delta TBLPROPERTIES ("
@@ -65,9 +80,9 @@ def table(spark, path, *, vectors):
 
 
 @pytest.mark.parametrize(("pair", "vectors"), everything(PAIRS, layouts=(True, False)))
-def test_rows_of_narrow_and_of_wide_files_are_merged(spark, tmp_path, pair, vectors):
+def test_rows_of_narrow_and_of_wide_files_are_merged(spark, table, tmp_path, pair, vectors):
     case, on = PAIRS[pair]
-    path = table(spark, str(tmp_path / "t"), vectors=vectors)
+    path = str(shutil.copytree(table(vectors=vectors), tmp_path / "t"))
 
     def source():
         narrow = rows(spark, 2, 6, COLUMNS, 2).selectExpr(

@@ -41,7 +41,7 @@ def test_a_declared_property_that_is_taken_out_goes_and_a_foreign_one_stays(spar
     assert changed.plan(spark).datasets["t"].property_changes == ()
 
 
-def test_a_comment_that_somebody_else_set_stays(spark, schema, feed):
+def test_a_comment_of_another_writer_stays(spark, schema, feed):
     run_well(declared(schema, feed), spark)
     spark.sql(f"COMMENT ON TABLE {schema}.t IS 'theirs'")
     run_well(declared(schema, feed), spark)

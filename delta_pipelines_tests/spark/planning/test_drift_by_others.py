@@ -1,4 +1,4 @@
-"""Tables that somebody else made or altered: taken as they are, or refused and untouched."""
+"""Tables that another writer made or altered: taken as they are, or refused and untouched."""
 
 import datetime as dt
 
@@ -146,11 +146,11 @@ def test_a_policy_refuses_in_the_plan_and_a_full_refresh_is_a_new_start(spark, s
 def test_every_kind_of_change_is_planned_made_in_one_commit_and_kept_in_the_result(spark, schema):
     spark.sql(
         f"CREATE TABLE {schema}.t (id INT NOT NULL, gone INT, wide INT, a INT, b INT, "
-        "told INT COMMENT 'old', s STRUCT<x: INT, y: ARRAY<STRUCT<z: INT>>>) USING delta"
+        "noted INT COMMENT 'old', s STRUCT<x: INT, y: ARRAY<STRUCT<z: INT>>>) USING delta"
     )
     pipeline = view(
         schema,
-        "SELECT 1 AS id, 2L AS wide, 3 AS b, 4 AS a, 5 AS told, 'n' AS `new one`, "
+        "SELECT 1 AS id, 2L AS wide, 3 AS b, 4 AS a, 5 AS noted, 'n' AS `new one`, "
         "named_struct('x', 6, 'y', array(named_struct('z', 7, 'k', 8))) AS s",
     )
     expected = {
@@ -158,8 +158,8 @@ def test_every_kind_of_change_is_planned_made_in_one_commit_and_kept_in_the_resu
         "- gone int",
         "~ wide type: int -> bigint",
         "~ id nullability: NOT NULL -> NULL",
-        "~ told comment: old -> None",
-        "~ column order: id, wide, b, a, told, new one, s",
+        "~ noted comment: old -> None",
+        "~ column order: id, wide, b, a, noted, new one, s",
         "+ s.y.element.k int",
     }
     plan = pipeline.plan(spark)

@@ -37,7 +37,7 @@ class Pair(NamedTuple):
 
 
 def pairs(rng: random.Random, kind: str, *, taken: bool) -> Iterator[Pair]:
-    """Changed schemas whose columns begin with a prefix of their own."""
+    """Changed schemas; their columns begin with a prefix of their own."""
     number = 0
     while True:
         current = random_schema(rng, 2)

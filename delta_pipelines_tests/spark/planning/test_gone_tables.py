@@ -1,4 +1,4 @@
-"""A table that the catalog has and whose files are not there: an unmounted disk, a folder moved."""
+"""A table in the catalog without its files: an unmounted disk, a moved folder."""
 
 import shutil
 from pathlib import Path

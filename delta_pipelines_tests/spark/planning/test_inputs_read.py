@@ -24,7 +24,7 @@ def feed():
 
 @pytest.fixture
 def landing(spark, schema):
-    """Somebody else's table, with one row."""
+    """A table of another writer, with one row."""
     name = f"{schema}.landing"
     spark.sql(f"CREATE TABLE {name} (id INT) USING delta")
     spark.sql(f"INSERT INTO {name} VALUES (1)")
@@ -32,7 +32,7 @@ def landing(spark, schema):
 
 
 def written(spark, schema, feed):
-    """A pipeline whose `orders` is there, and where it is stored."""
+    """A pipeline with an existing `orders`, and the location of the table."""
     pipeline = scratch(schema)
     mirror(pipeline, "orders", feed)
     run_well(pipeline, spark)
@@ -85,7 +85,7 @@ def test_a_dataset_read_behind_the_declarations_back_is_refused_on_a_first_run_t
     assert isinstance(result["sneaky"].error, UndeclaredInputError)
 
 
-def test_a_table_that_nobody_has_is_no_undeclared_input(spark, schema):
+def test_a_missing_table_is_not_an_undeclared_input(spark, schema):
     pipeline = scratch(schema)
 
     @pipeline.materialized_view

@@ -51,7 +51,7 @@ class Notes:
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
-def test_each_is_planned_in_its_own_session_whatever_is_planned_beside_it(spark, schema, at_once):
+def test_each_dataset_is_planned_in_its_own_session(spark, schema, at_once):
     notes = Notes()
     pipeline = mixed(schema, notes)
     plan = pipeline.plan(spark, max_concurrency=at_once)
@@ -122,7 +122,7 @@ def test_a_query_that_fails_during_the_catalog_lookup_is_called_once_and_reporte
     assert len(calls) == 1
 
 
-def test_what_cannot_be_planned_concerns_itself_and_its_readers_alone(spark, schema):
+def test_a_dataset_that_cannot_be_planned_blocks_its_readers_alone(spark, schema):
     pipeline = mixed(schema)
     pipeline.materialized_view("broken", "SELECT nowhere FROM t1")
     pipeline.materialized_view("reads_broken", "SELECT * FROM broken")

@@ -111,7 +111,7 @@ def test_a_char_is_compared_as_it_is_padded_and_other_text_as_it_is(spark, schem
 
 
 @pytest.mark.parametrize("declared", [view, upsert])
-def test_nobody_gives_values_that_delta_alone_makes(spark, schema, declared):
+def test_a_query_cannot_give_values_that_delta_generates(spark, schema, declared):
     stranger(spark, schema, IDENTITY.format("ALWAYS"), "(k) VALUES (1)")
     pipeline = declared(schema, "SELECT 100L AS i, 1 AS k")
     for options in ({}, {"full_refresh": ["t"]}):

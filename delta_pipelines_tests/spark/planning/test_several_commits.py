@@ -81,7 +81,7 @@ def test_an_upsert_gets_new_rows_and_a_new_definition_at_once(spark, schema, sev
     assert spark.sql(f"DESCRIBE DETAIL {schema}.people").first()["description"] == "All"
 
 
-def test_what_somebody_else_commits_meanwhile_is_not_overwritten(spark, schema, several_commits):
+def test_a_commit_of_another_writer_is_not_overwritten(spark, schema, several_commits):
     def people(query):
         pipeline = scratch(schema)
         pipeline.upsert("people", query, keys=["id"])

@@ -138,7 +138,7 @@ def test_a_persisted_view_is_published_by_the_catalogs_names(spark, schema, feed
     assert {name: results[name].status for name in names} == dict.fromkeys(names, "unchanged")
 
 
-def test_what_inputs_does_not_name_is_refused_and_a_command_never_runs(spark, schema, feeds):
+def test_a_table_missing_in_inputs_is_refused_and_a_command_never_runs(spark, schema, feeds):
     pipeline = declared(schema, feeds)
     run_well(pipeline, spark)
     tables = {

@@ -92,7 +92,7 @@ def entries(warehouse):
     return sorted(str(path) for path in Path(warehouse).iterdir())
 
 
-def test_what_delta_refuses_is_planned_in_a_new_schema_too(spark, schema, warehouse, pipeline_in):
+def test_a_refusal_of_delta_is_planned_in_a_new_schema_too(spark, schema, warehouse, pipeline_in):
     before, found = entries(warehouse), {}
     for number, (name, (declare, reason)) in enumerate(REFUSED.items()):
         new = f"{schema}_new{number}"

@@ -1,4 +1,4 @@
-"""What an upsert's expressions get wrong is told while planning, before anything is written."""
+"""Wrong expressions of an upsert are reported while planning, before anything is written."""
 
 import re
 from typing import TYPE_CHECKING

@@ -39,7 +39,7 @@ def test_every_change_of_eight_threads_is_there_exactly_once(
         assert problems(operations, log, dict(rows_of(spark, f"{schema}.{table}"))) == []
         counted += len(log)
     assert counted == len(done)
-    assert max(writer.attempts for writer in writers) == 1  # nobody ever met a conflict
+    assert max(writer.attempts for writer in writers) == 1  # no writer ever met a conflict
     record_property(
         "proved",
         f"{THREADS} threads x {rounds} rounds: {counted} commits, each once, "

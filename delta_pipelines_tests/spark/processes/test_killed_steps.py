@@ -1,7 +1,7 @@
 """Real `kill -9` of a process while every dataset of its run stands at another step.
 
 A killed process leaves its JVM no time either. The next process runs the same again, and everything
-must be as in a schema where nobody was killed.
+must be as in a schema without a kill.
 """
 
 import signal
@@ -24,12 +24,13 @@ from delta_pipelines_tests.support.killed_process import Killing
     "turns", [1, pytest.param(20, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
 )
 def test_a_process_killed_at_any_step_leaves_what_a_rerun_makes_whole(
-    tmp_path, process_settings, turns, record_property
+    tmp_path, process_settings, turns, share, record_property
 ):
+    names = share.of(KILLED)
     began = time.monotonic()
     opened = (
         f"spark = dp.get_session({str(tmp_path / 'warehouse')!r}, config={process_settings!r})\n"
-        f"killing = Killing(spark, Path({str(tmp_path)!r}))"
+        f"killing = Killing(spark, Path({str(tmp_path)!r}), {names!r})"
     )
     worker = started(tmp_path / "0", opened)
     worker.do("killing.begin()")
@@ -43,7 +44,7 @@ def test_a_process_killed_at_any_step_leaves_what_a_rerun_makes_whole(
         assert found["problems"] == [], "\n".join(found["problems"])
         cells += found["cells"]
     worker.end()
-    assert len(set(cells)) >= len(KILLED)
+    assert len(set(cells)) >= len(names)
     record_property(
         "proved",
         f"kill -9: {len(set(cells))} cells in {turns} killed processes, 0 differences, "

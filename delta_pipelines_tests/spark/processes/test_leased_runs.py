@@ -35,6 +35,7 @@ from delta_pipelines_tests.support.pipelines import (
 )
 
 
+@pytest.mark.usefixtures("quick_vacuum")
 def test_a_lease_is_beside_its_table_whichever_warehouse_a_session_has(
     spark, schema, warehouse, tmp_path
 ) -> None:
@@ -67,7 +68,8 @@ def test_a_lease_is_beside_its_table_whichever_warehouse_a_session_has(
             pass
 
 
-def test_a_lease_is_in_a_table_beside_which_nobody_may_write(
+@pytest.mark.usefixtures("quick_vacuum")
+def test_a_lease_is_inside_the_table_if_its_parent_folder_is_read_only(
     spark, schema, tmp_path, monkeypatch
 ) -> None:
     place = tmp_path.resolve() / "closed" / "t"
@@ -207,15 +209,15 @@ def test_a_retry_carries_out_the_plan_that_was_made_for_it(spark, schema) -> Non
     run_one(pipeline, spark)
 
     def alter() -> None:
-        spark.sql(f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('somebody' = 'else')")
+        spark.sql(f"ALTER TABLE {schema}.t SET TBLPROPERTIES ('other' = 'writer')")
 
     with once_at(Step.COMMIT, f"{schema}.t", alter):
         result = run_one(pipeline, spark)
     assert (result.error, result.attempts) == (None, 2)
-    assert seen(spark, f"{schema}.t").properties["somebody"] == "else"
+    assert seen(spark, f"{schema}.t").properties["other"] == "writer"
 
 
-def test_what_another_run_has_done_while_one_waited_is_read_by_the_rest(spark, schema) -> None:
+def test_changes_of_another_run_are_read_after_waiting(spark, schema) -> None:
     pipeline = scratch(schema)
     pipeline.materialized_view("t", "SELECT 1 AS id")
     pipeline.materialized_view("d", "SELECT * FROM t")
@@ -292,7 +294,7 @@ def test_a_run_that_was_overtaken_without_waiting_brings_no_older_rows_back(
 def test_a_column_that_an_input_got_meanwhile_fails_no_run_planned_before(
     spark, schema, kind
 ) -> None:
-    """What is planned anew is planned over what this run reads; the other run's columns stay."""
+    """A new plan is made for the inputs of this run; the columns of the other run stay."""
     pipeline = over_feed(spark, schema, kind)
     first, second = pipeline.plan(spark), pipeline.plan(spark)
     wide = f"INSERT INTO {schema}.feed SELECT 2 AS id, 'new' AS v, 2 AS n"
@@ -331,7 +333,7 @@ def test_an_interrupted_run_stops_waiting_and_lets_its_own_leases_go(spark, sche
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_what_was_asked_for_is_still_done_after_waiting(spark, schema, full) -> None:
+def test_a_request_is_still_carried_out_after_waiting(spark, schema, full) -> None:
     """The table is made and changed by the other run while this one, planned before, waits."""
     other = scratch(schema)
     other.upsert("t", "SELECT 1 AS id", keys=["id"])

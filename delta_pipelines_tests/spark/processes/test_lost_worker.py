@@ -1,4 +1,4 @@
-"""A merge whose source's blocks really get lost: the worker that holds them is killed."""
+"""A merge that loses the blocks of its source: the worker that stores them is killed."""
 
 import json
 
@@ -18,12 +18,12 @@ context = spark.sparkContext
 
 def executors():
     pattern = f"CoarseGrainedExecutorBackend.*{context.applicationId}"
-    told = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True).stdout
-    return [int(pid) for pid in told.split()]
+    output = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True).stdout
+    return [int(pid) for pid in output.split()]
 
-def wait_for(number):
+def wait_for_executor():
     until = time.monotonic() + 60
-    while context._jsc.sc().getExecutorMemoryStatus().size() < number + 1:
+    while context._jsc.sc().getExecutorMemoryStatus().size() < 2:  # the driver counts too
         assert time.monotonic() < until, executors()
         time.sleep(0.1)
 
@@ -31,7 +31,7 @@ def merge(executor, kills):
     killed = []
     def kill(step, _):
         if step is Step.MERGE and len(killed) < kills:
-            wait_for(2)
+            wait_for_executor()
             killed.append(executors())
             for pid in killed[-1]:
                 os.kill(pid, signal.SIGKILL)
@@ -42,18 +42,18 @@ def merge(executor, kills):
     # Not cheap to compute again, so it is checkpointed.
     rows = spark.range(0, 40, 1, 4).selectExpr("id % 20 AS id", "id AS n")
     rows = rows.groupBy("id").agg({"n": "max"}).withColumnRenamed("max(n)", "n")
-    wait_for(2)
+    wait_for_executor()
     with observing(kill):
         builder = dp.merge_into(spark, os.path.abspath("t"), rows, "t.id = s.id", executor=executor)
         builder = builder.when_matched_update_all().when_not_matched_insert_all()
         try:
             result = builder.execute()
-            told = [result.executor, result.attempts]
+            outcome = [result.executor, result.attempts]
         except dp.MergeError as error:
-            told = str(error)
+            outcome = str(error)
     found = spark.read.format("delta").load("t")
     version = spark.sql(f"DESCRIBE HISTORY '{os.path.abspath('t')}' LIMIT 1").first()["version"]
-    return [told, sorted(map(list, found.collect())), version, len(killed)]
+    return [outcome, sorted(map(list, found.collect())), version, len(killed)]
 
 spark.range(5).selectExpr("id", "-id AS n").write.format("delta").save("t")
 """
@@ -63,9 +63,9 @@ spark.range(5).selectExpr("id", "-id AS n").write.format("delta").save("t")
 def worker(tmp_path, process_settings):
     settings = {
         **process_settings,
-        "spark.master": "local-cluster[2,1,512]",
+        "spark.master": "local-cluster[1,2,512]",
         "spark.executor.memory": "512m",
-        # As the driver's: eight workers live for seconds each.
+        # As the driver's: four workers live for seconds each.
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.databricks.delta.merge.materializeSource.maxAttempts": "2",
         "spark.delta_pipelines.merge.driverRows": "0",
@@ -75,7 +75,7 @@ def worker(tmp_path, process_settings):
     process.end()
 
 
-# Every kill waits for two new workers to start, so the rest runs on demand.
+# Every kill waits for a new worker to start, so the rest runs on demand.
 DAILY = (("native", 2), ("classic", 1))
 """Executor, and how often its source gets lost; of two attempts the second is the last."""
 
@@ -88,10 +88,10 @@ def test_a_merge_outlives_the_workers_of_its_source(worker, losses):
     merged = [[n, n + 20] for n in range(20)]
     before = [[n, -n] for n in range(5)]
     for executor, losing in losses:
-        told, rows, version, killed = worker.do(f"answer = merge({executor!r}, {losing})")
+        outcome, rows, version, killed = worker.do(f"answer = merge({executor!r}, {losing})")
         if losing == 2:
-            assert "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY" in told
+            assert "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY" in outcome
             assert (rows, version, killed) == (before, 0, 2)
         else:
-            assert told == [executor, 2]
+            assert outcome == [executor, 2]
             assert (rows, version, killed) == (merged, 1, 1)

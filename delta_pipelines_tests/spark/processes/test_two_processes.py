@@ -1,4 +1,4 @@
-"""Two processes, each with its Spark, in one warehouse whose catalog is on a real PostgreSQL.
+"""Two processes, each with its Spark, in one warehouse with a catalog on a real PostgreSQL.
 
 The tests share the two processes and stand in an order: the last one kills the first process.
 """
@@ -80,14 +80,14 @@ def test_the_password_is_neither_in_a_command_line_nor_in_a_setting_nor_in_a_log
             assert PASSWORD not in text
 
 
-TOLD_BY_ROWS = """
+FOUND_BY_ROWS = """
 import io, logging
 from delta_pipelines.delta.catalog.entries import catalog_entries, registered_location
 from delta_pipelines.model.identifiers import Identifier
-spark.sql("CREATE SCHEMA told")
-spark.sql("CREATE TABLE told.t USING delta AS SELECT 1 AS a")
-spark.sql("CREATE VIEW told.v AS SELECT 1 AS a")
-names = [Identifier(None, "told", name) for name in ("t", "v", "nothing")]
+spark.sql("CREATE SCHEMA stored")
+spark.sql("CREATE TABLE stored.t USING delta AS SELECT 1 AS a")
+spark.sql("CREATE VIEW stored.v AS SELECT 1 AS a")
+names = [Identifier(None, "stored", name) for name in ("t", "v", "nothing")]
 wire = io.StringIO()
 logging.basicConfig(level=logging.DEBUG, stream=wire, force=True)
 entries = catalog_entries(spark, names)
@@ -97,10 +97,10 @@ answer = places, [registered_location(spark, name) for name in names], wire.getv
 """
 
 
-def test_the_servers_rows_tell_where_tables_are_and_py4js_log_no_password(workers) -> None:
-    (place, view, nothing), (told, _, absent), wire = workers[0].do(TOLD_BY_ROWS)
-    assert place == told
-    assert place.endswith("/told.db/t")
+def test_rows_of_the_server_have_the_locations_and_py4js_log_has_no_password(workers) -> None:
+    (place, view, nothing), (registered, _, absent), wire = workers[0].do(FOUND_BY_ROWS)
+    assert place == registered
+    assert place.endswith("/stored.db/t")
     assert view is nothing is absent is None
     assert "spassword\ns***\n" in wire
     assert PASSWORD not in wire
@@ -146,7 +146,7 @@ WRONG = """
 from delta_pipelines.delta.startup import metastore_schema as metastore
 from delta_pipelines.system.postgres_catalog import PostgresCatalog
 
-def told(address):
+def connection_error(address):
     catalog = PostgresCatalog.of(address)
     try:
         with metastore._connection(spark._jvm, catalog, catalog.secret()):
@@ -157,19 +157,21 @@ def told(address):
 """
 
 
-def test_a_catalog_that_lets_nobody_in_says_why_and_what_to_do(workers, server) -> None:
+def test_an_unreachable_catalog_says_why_and_what_to_do(workers, server) -> None:
     at = f"127.0.0.1:{server.port}"
     addresses = [
         f"postgresql://metastore:wrong-secret@{at}/metastore",
-        f"postgresql://nobody-known:x@{at}/metastore",
+        f"postgresql://not-known:x@{at}/metastore",
         f"postgresql://metastore@{at}/nowhere",
         "postgresql://metastore@127.0.0.1:9/metastore",
     ]
     workers[0].do(WRONG)
-    password, user, database, port = (workers[0].do(f"answer = told({a!r})") for a in addresses)
+    password, user, database, port = (
+        workers[0].do(f"answer = connection_error({a!r})") for a in addresses
+    )
     assert re.match(rf"The catalog server {at} rejects the user metastore: .*password", password)
     assert "wrong-secret" not in password
-    assert f"The catalog server {at} rejects the user nobody-known" in user
+    assert f"The catalog server {at} rejects the user not-known" in user
     assert f"{at} has no database nowhere: create it (`createdb --owner metastore nowh" in database
     assert "The catalog server 127.0.0.1:9 cannot be reached" in port
 
@@ -189,7 +191,7 @@ def test_a_resource_that_names_no_catalog_gets_not_the_one_of_another(workers, s
     assert f"uses the catalog {server.url}. This resource has no `catalog`" in message
 
 
-def test_what_one_process_makes_the_other_reads_and_refreshes(workers) -> None:
+def test_a_table_of_one_process_is_read_and_refreshed_by_the_other(workers) -> None:
     first, second = workers
     first.do(
         "p = scratch('shared'); mirror(p, 't', Feed('id INT', (1,), (2,)))\n"
@@ -220,7 +222,7 @@ def test_two_pipelines_work_in_one_warehouse_and_read_each_other(workers) -> Non
     assert workers[1].do(read) == [True, [[1]]]
 
 
-def test_a_run_waits_for_a_run_of_another_process_and_then_plans_anew(workers, warehouse) -> None:
+def test_a_run_waits_for_a_run_of_another_process_and_then_plans_again(workers, warehouse) -> None:
     first, second = workers
     first.do("slow = scratch('waits'); mirror(slow, 't', Feed('id INT', (1,)))")
     second.do("quick = scratch('waits'); mirror(quick, 't', Feed('id INT', (2,)))")
@@ -231,11 +233,11 @@ def test_a_run_waits_for_a_run_of_another_process_and_then_plans_anew(workers, w
         "with once_at(Step.COMMIT, 'waits.t', hold):\n    answer = run_one(slow, spark).version"
     )
     wait_for(Path(staged))
-    status, told = second.do(
+    status, error = second.do(
         "r = run_one(quick, spark, lease_timeout=0.5); answer = r.status, str(r.error)"
     )
     assert status == "failed"
-    assert re.search(rf"run \w+ \(process {first.process.pid} on .*, since 20", told), told
+    assert re.search(rf"run \w+ \(process {first.process.pid} on .*, since 20", error), error
     # The table does not exist in this one's plan, and does when its turn has come.
     second.start("r = run_one(quick, spark); answer = r.status, r.action, r.version, r.attempts")
     time.sleep(1)

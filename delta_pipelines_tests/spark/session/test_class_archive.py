@@ -29,12 +29,12 @@ print(json.dumps({"seconds": time.monotonic() - began, "archived": sys.argv[2] i
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_the_suites_jvm_uses_the_archive_of_this_machine(spark):
-    """`.ci/run` writes it before the tests; where nobody did, there is none to use."""
+    """`.ci/run` writes it before the tests; otherwise there is no archive to use."""
     maps = Path(f"/proc/{jvm_pid()}/maps").read_text()
     assert (str(archive_path()) in maps) == archive_path().is_file()
 
 
-@pytest.mark.skipif(not archive_path().is_file(), reason="nobody wrote an archive here")
+@pytest.mark.skipif(not archive_path().is_file(), reason="no archive was written here")
 def test_an_archive_that_was_cut_off_is_refused_before_a_session_could_map_it(tmp_path):
     cut = tmp_path / "cut.jsa"
     with archive_path().open("rb") as whole:
@@ -57,8 +57,8 @@ def test_the_command_writes_it_and_the_next_session_starts_sooner(tmp_path, reco
             command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
         )
         assert "cds" not in ended.stdout + ended.stderr
-        told: dict[str, object] = json.loads(ended.stdout.splitlines()[-1])
-        return told
+        measured: dict[str, object] = json.loads(ended.stdout.splitlines()[-1])
+        return measured
 
     before = [session(f"before{n}") for n in range(3)]
     began = time.monotonic()
@@ -74,8 +74,10 @@ def test_the_command_writes_it_and_the_next_session_starts_sooner(tmp_path, reco
     [archive] = (cache / "delta_pipelines").iterdir()
     assert str(archive) in ended.stdout
     after = [session(f"after{n}") for n in range(3)]
-    assert [told["archived"] for told in before + after] == [False] * 3 + [True] * 3
-    starts = [sorted(float(told["seconds"]) for told in some)[1] for some in (before, after)]
+    assert [measured["archived"] for measured in before + after] == [False] * 3 + [True] * 3
+    starts = [
+        sorted(float(measured["seconds"]) for measured in some)[1] for some in (before, after)
+    ]
     record_property(
         "proved",
         f"archive of classes: written in {wrote:.0f} s; a session starts in {starts[1]:.1f} s "

@@ -1,5 +1,6 @@
 """Sessions with a real Spark: one per process, one process per catalog, nothing left around."""
 
+import json
 import logging
 import re
 import signal
@@ -14,7 +15,8 @@ from pyspark.sql.functions import col, lit, udf
 
 from delta_pipelines.errors import SessionError
 from delta_pipelines.session import check_session, get_session
-from delta_pipelines_tests.support.spark_programs import Run, running_programs
+from delta_pipelines_tests.support.spark_programs import PREAMBLE, Run, running_programs
+from delta_pipelines_tests.support.spark_workers import Worker
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def test_an_error_of_a_query_is_raised_and_not_printed_too(
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         caplog.set_level(logging.getLogger(name).level, logger=name)  # puts the handler there
     with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
-        spark.sql("SELECT nobody_has_this")
+        spark.sql("SELECT no_such_column")
     with pytest.raises(ArithmeticException):
         spark.range(1).select(col("id") / lit(0)).collect()
     assert [record.name for record in caplog.records if "QueryContext" in record.name] == []
@@ -90,31 +92,9 @@ def test_a_setting_of_queries_can_be_changed_later(spark: SparkSession, warehous
             assert spark.conf.get(key) == asked
         spark.conf.set(key, "7")
         get_session(warehouse)
-        assert spark.conf.get(key) == "7"  # nobody asked for another value
+        assert spark.conf.get(key) == "7"  # no call asked for another value
     finally:
         spark.conf.set(key, str(before))
-
-
-def test_one_process_has_one_warehouse_after_another_and_leaves_nothing_around(
-    run: Run, tmp_path: Path
-) -> None:
-    program = run("""
-spark = session("my tables")
-spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
-spark.sql("CREATE VIEW v AS SELECT a + 1 AS b FROM t")
-say(spark.table("v").collect(), sorted(os.listdir(".")), sorted(os.listdir("my tables")))
-spark.stop()
-say(os.path.exists("my tables/_metastore/derby.holder.json"))
-stopped, spark = spark, session("other")
-stopped.stop()  # a second time, which must not end the new session
-say([t.name for t in spark.catalog.listTables()], sorted(os.listdir(".")))
-""")
-    assert program.says() == [[[2]], ["my tables"], ["_metastore", "t"]]
-    assert program.says() == [False]
-    assert program.says() == [[], ["my tables", "other"]]
-    program.end()
-    log_lines = program.errors.read_text().splitlines()
-    assert [line for line in log_lines if re.search(r" (WARN|ERROR) ", line)] == []
 
 
 def test_a_catalog_goes_from_process_to_process(run: Run, tmp_path: Path) -> None:
@@ -122,7 +102,7 @@ def test_a_catalog_goes_from_process_to_process(run: Run, tmp_path: Path) -> Non
 spark = session("../warehouse")
 spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
 say(os.getpid())
-told()
+wait_for_line()
 """)
     [pid] = holder.says()
 
@@ -141,10 +121,10 @@ class Announce(logging.Handler):
 logging.getLogger("delta_pipelines").addHandler(Announce())
 spark = session("../warehouse", lock_timeout=120)
 say("got it", spark.table("t").collect())
-told()
+wait_for_line()
 spark.stop()
 say("stopped")
-told()
+wait_for_line()
 """,
         "waiting",
     )
@@ -155,12 +135,12 @@ told()
         said = waiting.says()
     assert said == ["got it", [[1]]]
 
-    waiting.tell()
+    waiting.go()
     assert waiting.says() == ["stopped"]
     last = run('say(session("../warehouse", lock_timeout=0).table("t").collect())', "last")
     assert last.says() == [[[1]]]
     last.end()
-    waiting.tell()
+    waiting.go()
     waiting.end()
 
 
@@ -180,8 +160,8 @@ shop.materialized_view("total", "SELECT sum(n) AS n FROM sold")
 shop.view("shown", "SELECT n FROM total")
 
 def rows():
-    told = [sorted(r.n for r in spark.table(f"sales.{name}").collect()) for name in NAMES]
-    return [*told, [c.version for c in spark.sql("DESCRIBE HISTORY sales.sold").collect()]]
+    listed = [sorted(r.n for r in spark.table(f"sales.{name}").collect()) for name in NAMES]
+    return [*listed, [c.version for c in spark.sql("DESCRIBE HISTORY sales.sold").collect()]]
 
 NAMES = ("landing", "sold", "total", "shown")
 
@@ -236,7 +216,7 @@ for key, value in spark_config("../warehouse", extra=settings).items():
 builder.getOrCreate().sql("SHOW TABLES").collect()
 from pyspark import SparkContext
 say(SparkContext._gateway.proc.pid)
-told()
+wait_for_line()
 """)
     [jvm] = stranger.says()
     ours = run(
@@ -283,41 +263,6 @@ say([entry.table is not None for entry in catalog_entries(spark, named).values()
     program.end()
 
 
-def test_a_session_that_someone_else_built_serves_where_ours_would_be_the_same(run: Run) -> None:
-    program = run("""
-from pyspark.sql import SparkSession
-builder = SparkSession.builder
-for key, value in spark_config("tables", extra=settings).items():
-    builder = builder.config(key, value)
-theirs = builder.getOrCreate()
-say(refused(session, "elsewhere"))
-settings["spark.sql.shuffle.partitions"] = "3"
-ours = session("tables")
-say(ours.sparkContext is theirs.sparkContext, theirs.conf.get("spark.sql.shuffle.partitions"))
-settings["spark.driver.memory"] = "7g"
-say(refused(session, "tables"))
-ours.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
-theirs.stop()
-""")
-    [elsewhere] = map(str, program.says())
-    assert "`get_session` did not build in this process is live" in elsewhere
-    assert program.says() == [True, "3"]
-    [fixed] = map(str, program.says())
-    assert "did not build" in fixed
-    program.end()
-
-
-def test_code_of_the_first_compiler_alone_has_as_much_room_as_that_of_both(run: Run) -> None:
-    program = run("""
-assert "-XX:TieredStopAtLevel=1" in settings["spark.driver.extraJavaOptions"]
-spark = session("tables")
-beans = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
-say(sum(bean.getUsage().getMax() for bean in beans if "ode" in bean.getName()) >> 20)
-""")
-    assert program.says() == [240]
-    program.end()
-
-
 def test_without_shortcuts_a_pipeline_does_the_same(run: Run) -> None:
     program = run("""
 import delta_pipelines as dp
@@ -342,16 +287,76 @@ say(database_of(Jvm(spark)) is None, "SharedArchive" in spark.conf.get(
     program.end()
 
 
-def test_a_start_that_fails_says_so_and_frees_the_catalog(run: Run) -> None:
-    program = run("""
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory, process_settings: dict[str, str]):
+    """A process that the tests below use one after the other; no Spark runs in between."""
+    folder = tmp_path_factory.mktemp("one process") / "cwd"
+    worker = Worker(folder, PREAMBLE, {"SPARK_SETTINGS": json.dumps(process_settings)})
+    yield worker
+    worker.end()
+
+
+def test_a_start_that_fails_says_so_and_frees_the_catalog(process: Worker) -> None:
+    message = process.do("""
 own = settings["spark.driver.extraJavaOptions"]
 settings["spark.driver.extraJavaOptions"] = "-Xmx64m"
-say(refused(session, "tables"))
+answer = refused(session, "failed")
 settings["spark.driver.extraJavaOptions"] = own
-say(session("tables", lock_timeout=0).range(2).count())
 """)
-    [message] = program.says()
-    assert str(message).startswith("SessionError: Spark did not start: ")
-    assert "`config`" in str(message)
-    assert program.says() == [2]
-    program.end()
+    assert message.startswith("SessionError: Spark did not start: ")
+    assert "`config`" in message
+    count = """
+spark = session("failed", lock_timeout=0)
+answer = spark.range(2).count()
+spark.stop()
+"""
+    assert process.do(count) == 2
+
+
+def test_one_process_has_one_warehouse_after_another_and_leaves_nothing_around(
+    process: Worker,
+) -> None:
+    earlier = len(process.errors.read_text())
+    before = set(process.do("answer = os.listdir('.')"))
+    rows, beside, inside = process.do("""
+spark = session("my tables")
+spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+spark.sql("CREATE VIEW v AS SELECT a + 1 AS b FROM t")
+answer = spark.table("v").collect(), os.listdir("."), sorted(os.listdir("my tables"))
+spark.stop()
+""")
+    assert (rows, inside) == ([[2]], ["_metastore", "t"])
+    assert set(beside) - before == {"my tables"}
+    assert not process.do("answer = os.path.exists('my tables/_metastore/derby.holder.json')")
+    tables, beside = process.do("""
+stopped, spark = spark, session("other")
+stopped.stop()  # a second time, which must not end the new session
+answer = [t.name for t in spark.catalog.listTables()], os.listdir(".")
+spark.stop()
+""")
+    assert (tables, set(beside) - before) == ([], {"my tables", "other"})
+    log_lines = process.errors.read_text()[earlier:].splitlines()
+    assert [line for line in log_lines if re.search(r" (WARN|ERROR) ", line)] == []
+
+
+def test_a_session_that_someone_else_built_serves_where_ours_would_be_the_same(
+    process: Worker,
+) -> None:
+    elsewhere, same, fixed = process.do("""
+from pyspark.sql import SparkSession
+builder = SparkSession.builder
+for key, value in spark_config("tables", extra=settings).items():
+    builder = builder.config(key, value)
+theirs = builder.getOrCreate()
+elsewhere = refused(session, "elsewhere")
+settings["spark.sql.shuffle.partitions"] = "3"
+ours = session("tables")
+same = ours.sparkContext is theirs.sparkContext, theirs.conf.get("spark.sql.shuffle.partitions")
+settings["spark.driver.memory"] = "7g"
+answer = elsewhere, same, refused(session, "tables")
+ours.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+theirs.stop()
+""")
+    assert "`get_session` did not build in this process is live" in elsewhere
+    assert same == [True, "3"]
+    assert "did not build" in fixed

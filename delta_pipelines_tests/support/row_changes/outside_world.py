@@ -54,7 +54,7 @@ class Way:
 
     Args:
         declare: Declares the dataset.
-        expected: Its rows by the world's number; None where nobody can tell them before.
+        expected: Its rows by the world's number; None where they cannot be known before.
         skipped: True when the dataset is left alone as long as nothing changes.
         change: SQL that makes the world another one; `{t}` is an outside table of the way's own.
         begin: SQL that makes that table.

@@ -267,7 +267,7 @@ def test_a_source_that_cannot_be_numbered_is_copied(spark, tmp_path, table, monk
 
 
 @pytest.mark.parametrize("number", ["10k", "", "1.5"])
-def test_a_setting_that_is_no_whole_number_is_named(spark, table, number):
+def test_a_setting_that_is_not_a_whole_number_is_named(spark, table, number):
     session = spark.newSession()
     session.conf.set(DRIVER_ROWS, number)
     merge = merge_into(session, table, session.range(1), "t.id = s.id").when_matched_delete()
