@@ -92,7 +92,7 @@ class DeclaresDatasets(DeclaresExpectations):
         """Declare a table to which every refresh appends the new rows of its stream, exactly once.
 
         Inputs are read as streams unless they are bound to `dp.Batch(...)`. Rows stay until a full
-        refresh, which wipes the table and starts a new checkpoint in one commit. `append_flow`
+        refresh, which replaces all rows and starts new checkpoints in one commit. `append_flow`
         appends more streams to it.
 
         Args:

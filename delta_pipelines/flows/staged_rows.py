@@ -6,17 +6,21 @@ its checkpoints as they were.
 
 import dataclasses
 import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql.types import StructField, StructType
 
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.log.loading import load_table, read_pinned
+from delta_pipelines.delta.storage.folders import delete_below
 from delta_pipelines.delta.write.row_casts import conform
 from delta_pipelines.delta.write.transaction import Transaction, begin
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.model.checkpoints import checkpoints_root
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.planning.table_action import TableDecision
@@ -48,6 +52,7 @@ class StagedRows(Protocol):
         """Remove what is not needed after the commit, or after a failure."""
 
 
+@contextmanager
 def staged_rows(
     spark: "SparkSession",
     table: Table,
@@ -55,8 +60,9 @@ def staged_rows(
     transaction: Transaction,
     context: UpdateContext,
     given: set[str],
-) -> StagedRows:
-    """Begin to collect the rows of a full refresh.
+    checkpoints: Sequence[str],
+) -> Iterator[StagedRows]:
+    """Collect the rows of a full refresh while the block runs.
 
     Args:
         spark: The run's session.
@@ -65,10 +71,22 @@ def staged_rows(
         transaction: A transaction on the table.
         context: The update.
         given: The columns of its queries, in lower case.
+        checkpoints: The new checkpoints; deleted if the block fails, because no table names them.
     """
+    staged: StagedRows
     if table.is_streaming_table:
-        return StagedAppends(table, definition, transaction)
-    return StagedMerges(spark, table, definition, transaction, context, given)
+        staged = StagedAppends(table, definition, transaction)
+    else:
+        staged = StagedMerges(spark, table, definition, transaction, context, given)
+    try:
+        yield staged
+    except BaseException:
+        with suppress(*SPARK_FAILURES):
+            for path in checkpoints:
+                delete_below(spark, path, checkpoints_root(context.plan.storage))
+        raise
+    finally:
+        staged.close()
 
 
 class StagedAppends:

@@ -30,6 +30,7 @@ from delta_pipelines.delta.write.transaction import Transaction, begin
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.checkpoint_checks import cannot_go_on, delete_old_checkpoints
 from delta_pipelines.flows.refresh_checkpoints import refresh_checkpoints
+from delta_pipelines.flows.source_changed import SourceChanged, other_columns
 from delta_pipelines.flows.staged_rows import StagedRows, drop_beside, staged_rows
 from delta_pipelines.flows.stream_outcome import stream_outcome
 from delta_pipelines.graph.graph import Flow, Table
@@ -117,7 +118,7 @@ class StreamRun:
         if self._table.declaration.upsert is not None:
             drop_beside(self._spark, self._table.identifier)
         # Without Delta's transaction classes a wipe is a commit of its own.
-        if decision.wipe and transaction.atomic and not self._table.refills_in_place:
+        if decision.wipe and transaction.atomic and not self._table.wipes_first:
             self._refill(transaction)
         else:
             commit = self._define(transaction, decision)
@@ -137,27 +138,32 @@ class StreamRun:
         for restart in range(MAX_RESTARTS + 1):
             definition = self._with_checkpoints(transaction, wipes=True)
             self._tally.restart()
-            self._staged = staged_rows(
-                self._spark, self._table, definition, transaction, self._context, self._given
-            )
+            paths = [self._path(flow, self._checkpoints[flow.key]) for flow in self._flows]
             try:
-                for flow in self._flows:
-                    self._stream_once(flow, table_id)
+                with staged_rows(
+                    self._spark,
+                    self._table,
+                    definition,
+                    transaction,
+                    self._context,
+                    self._given,
+                    paths,
+                ) as self._staged:
+                    for flow in self._flows:
+                        self._stream_once(flow, table_id)
+                    self._staged.stage()
                 self._swap(transaction)
                 return
-            except _SourceChanged as changed:
+            except SourceChanged as changed:
                 if restart == MAX_RESTARTS:
                     raise changed.error from changed
                 self._plan_columns()  # and start over with the source's new columns
             finally:
-                self._staged.close()
                 self._staged = None
             transaction = begin(self._spark, self._table.identifier)
 
     def _swap(self, transaction: Transaction) -> None:
         """Commit the staged rows with the checkpoints that have read them."""
-        assert self._staged is not None
-        self._staged.stage()
         for application, number in self._tally.last_batches.items():
             transaction.remember(application, number)
         complete = {COMPLETE_KEY: [self._checkpoints[flow.key].id for flow in self._flows]}
@@ -226,7 +232,7 @@ class StreamRun:
             try:
                 self._stream_once(flow, table_id)
                 return
-            except _SourceChanged as changed:
+            except SourceChanged as changed:
                 if restart == MAX_RESTARTS:
                     raise changed.error from changed
                 # The same change twice in a row: a restart does not help.
@@ -248,7 +254,7 @@ class StreamRun:
             is_known = given_columns(rows.schema) == checkpoint.columns
             if not is_known or self._schema is None or not fits(rows.schema, self._schema):
                 if self._staged is not None:
-                    raise _SourceChanged(_other_columns(self._table), "")
+                    raise SourceChanged(other_columns(self._table), "")
                 self._evolve()
             # For a single flow the plan has checked this, and would have skipped the table.
             has_others = len(self._flows) > 1
@@ -305,7 +311,7 @@ class StreamRun:
         why = stream_failure(error)
         reported = explained_stream(error, self._table.name)
         if why is StreamFailure.SCHEMA_CHANGED:
-            return _SourceChanged(reported, stream_text(error))
+            return SourceChanged(reported, stream_text(error))
         if why is StreamFailure.OTHER:
             return reported
         return self._cannot_go_on(why, reported, flow)
@@ -377,21 +383,3 @@ class _Batches:
         except BaseException as error:
             self.failure = error
             raise
-
-
-def _other_columns(table: Table) -> DatasetError:
-    return DatasetError(
-        "the columns of its streams changed while they were read; nothing was written. Run it "
-        "again.",
-        dataset=table.name,
-        transient=True,
-    )
-
-
-class _SourceChanged(Exception):
-    """The source's columns changed while it was read; a restarted stream has the new ones."""
-
-    def __init__(self, error: DatasetError, text: str) -> None:
-        self.error = error
-        self.text = text
-        super().__init__(str(error))

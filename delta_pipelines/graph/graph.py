@@ -42,7 +42,7 @@ class Table:
         return self.is_streaming_table or self.kind == "upsert"
 
     @property
-    def refills_in_place(self) -> bool:
+    def wipes_first(self) -> bool:
         """True when a full refresh by streams empties the table first."""
         return self.declaration.full_refresh == "in_place"
 

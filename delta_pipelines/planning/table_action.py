@@ -76,7 +76,7 @@ def planned_action(
         return "create", "the table does not exist"
     if is_full_refresh:
         asked = "a full refresh was asked for"
-        if streams and table.refills_in_place:
+        if streams and table.wipes_first:
             asked += ", in place: readers see an empty table until its streams have filled it"
         return "full_refresh", asked
     if is_blocked:

@@ -1,6 +1,7 @@
 """A full refresh by streams is one commit: until then readers see the old rows."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -123,6 +124,10 @@ def test_a_failure_before_that_commit_leaves_rows_and_checkpoints(
     after = state(spark, schema)
     assert (after.version, dict(after.properties)) == (before.version, dict(before.properties))
     assert tables_of(spark, schema) == ["landing", "t"]
+    folder = Path(pipeline.plan(spark).storage.removeprefix("file:")) / "_checkpoints"
+    kept = {path.name for path in (folder / f"{schema}.t" / "t").iterdir()}
+    current = {checkpoint.id for checkpoint in checkpoints_of(before.properties).values()}
+    assert kept == current or step is Step.COMMIT
 
     append(spark, landing, (9, "new", 1, False))
     run_well(pipeline, spark)
