@@ -20,7 +20,7 @@ from delta_pipelines.delta.write.transaction import Transaction, begin
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Table
-from delta_pipelines.model.checkpoints import checkpoints_root
+from delta_pipelines.model.checkpoints import checkpoints_of, checkpoints_root
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.planning.table_action import TableDecision
@@ -71,7 +71,7 @@ def staged_rows(
         transaction: A transaction on the table.
         context: The update.
         given: The columns of its queries, in lower case.
-        checkpoints: The new checkpoints; deleted if the block fails, because no table names them.
+        checkpoints: The new checkpoints; deleted if the block fails before its commit.
     """
     staged: StagedRows
     if table.is_streaming_table:
@@ -81,12 +81,23 @@ def staged_rows(
     try:
         yield staged
     except BaseException:
-        with suppress(*SPARK_FAILURES):
-            for path in checkpoints:
-                delete_below(spark, path, checkpoints_root(context.plan.storage))
+        with suppress(DatasetError, *SPARK_FAILURES):
+            _delete_unnamed(spark, table, checkpoints, context.plan.storage)
         raise
     finally:
         staged.close()
+
+
+def _delete_unnamed(
+    spark: "SparkSession", table: Table, checkpoints: Sequence[str], storage: str
+) -> None:
+    """Delete new checkpoints, unless the commit that names them landed before the failure."""
+    state = load_table(spark, table.identifier)
+    named = checkpoints_of(state.properties).values() if state else ()
+    ids = {checkpoint.id for checkpoint in named}
+    for path in checkpoints:
+        if path.rpartition("/")[2] not in ids:
+            delete_below(spark, path, checkpoints_root(storage))
 
 
 class StagedAppends:

@@ -152,7 +152,7 @@ class StreamRun:
                     for flow in self._flows:
                         self._stream_once(flow, table_id)
                     self._staged.stage()
-                self._swap(transaction)
+                    self._swap(transaction)
                 return
             except SourceChanged as changed:
                 if restart == MAX_RESTARTS:
