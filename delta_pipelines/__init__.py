@@ -20,7 +20,13 @@ sales.run(dp.get_session("./warehouse"))
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from delta_pipelines.declare.options import FlowOptions, InputOption, TableOptions, ViewOptions
+from delta_pipelines.declare.options import (
+    FlowOptions,
+    InputOption,
+    StreamedTableOptions,
+    TableOptions,
+    ViewOptions,
+)
 from delta_pipelines.errors import (
     CyclicDependencyError,
     DatasetError,
@@ -83,6 +89,7 @@ __all__ = [
     "SchemaChangeError",
     "SessionError",
     "Stream",
+    "StreamedTableOptions",
     "TableOptions",
     "UndeclaredInputError",
     "UnknownDatasetError",

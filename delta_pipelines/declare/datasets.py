@@ -12,6 +12,7 @@ from delta_pipelines.declare.options import (
     OF_QUERIES,
     FlowOptions,
     InputOption,
+    StreamedTableOptions,
     TableOptions,
     ViewOptions,
     checked_declaration,
@@ -78,26 +79,26 @@ class DeclaresDatasets(DeclaresExpectations):
 
     @overload
     def streaming_table(
-        self, name: str | None = None, **options: Unpack[TableOptions]
+        self, name: str | None = None, **options: Unpack[StreamedTableOptions]
     ) -> Decorator: ...
 
-    @lists_options(TableOptions)
+    @lists_options(StreamedTableOptions)
     def streaming_table(
         self,
         name: str | F | None = None,
         sql: str | None = None,
-        **options: Unpack[TableOptions],
+        **options: Unpack[StreamedTableOptions],
     ) -> F | Decorator | None:
         """Declare a table to which every refresh appends the new rows of its stream, exactly once.
 
         Inputs are read as streams unless they are bound to `dp.Batch(...)`. Rows stay until a full
-        refresh, which wipes the table and starts a new checkpoint in one commit. `append_flow`
+        refresh, which replaces all rows and starts new checkpoints in one commit. `append_flow`
         appends more streams to it.
 
         Args:
             name: Dataset name; the function's own by default.
             sql: Not supported; a stream is read by a function.
-            **options: See `TableOptions`.
+            **options: See `StreamedTableOptions`.
 
         Example:
             >>> import delta_pipelines as dp
@@ -115,15 +116,15 @@ class DeclaresDatasets(DeclaresExpectations):
                 )
         return self._declare("streaming_table", name, None, options)
 
-    @lists_options(TableOptions)
-    def create_streaming_table(self, name: str, **options: Unpack[TableOptions]) -> None:
+    @lists_options(StreamedTableOptions)
+    def create_streaming_table(self, name: str, **options: Unpack[StreamedTableOptions]) -> None:
         """Declare a streaming table that only `append_flow`s fill.
 
         `inputs`, `spark_conf` and `deterministic` belong to the flows.
 
         Args:
             name: Dataset name.
-            **options: See `TableOptions`.
+            **options: See `StreamedTableOptions`.
 
         Example:
             >>> import delta_pipelines as dp
@@ -195,7 +196,7 @@ class DeclaresDatasets(DeclaresExpectations):
         keys: Sequence[str],
         sequence_by: str | None = None,
         deletes_when: str | None = None,
-        **options: Unpack[TableOptions],
+        **options: Unpack[StreamedTableOptions],
     ) -> Decorator: ...
 
     @overload
@@ -207,10 +208,10 @@ class DeclaresDatasets(DeclaresExpectations):
         keys: Sequence[str],
         sequence_by: str | None = None,
         deletes_when: str | None = None,
-        **options: Unpack[TableOptions],
+        **options: Unpack[StreamedTableOptions],
     ) -> None: ...
 
-    @lists_options(TableOptions)
+    @lists_options(StreamedTableOptions)
     def upsert(
         self,
         name: str | None = None,
@@ -219,7 +220,7 @@ class DeclaresDatasets(DeclaresExpectations):
         keys: Sequence[str],
         sequence_by: str | None = None,
         deletes_when: str | None = None,
-        **options: Unpack[TableOptions],
+        **options: Unpack[StreamedTableOptions],
     ) -> Decorator | None:
         """Declare a table into which every refresh merges the query's rows by key.
 
@@ -237,7 +238,7 @@ class DeclaresDatasets(DeclaresExpectations):
                 is deleted, if it is older, and nothing is inserted. The deletion is not recorded,
                 so an older row of the key in a later refresh is inserted again. Expectations do
                 not apply to a row that deletes: only its key counts.
-            **options: See `TableOptions`.
+            **options: See `StreamedTableOptions`.
 
         Example:
             >>> import delta_pipelines as dp

@@ -1,7 +1,7 @@
 """The options of datasets, and checks of their Python types."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict, cast, get_args
+from typing import Any, TypedDict, get_args
 
 from delta_pipelines.declare.argument_checks import (
     check_flag,
@@ -18,6 +18,7 @@ from delta_pipelines.graph.suggestions import suggestion
 from delta_pipelines.graph.table_properties import canonical_properties
 from delta_pipelines.model.declarations import (
     Declaration,
+    FullRefresh,
     Input,
     Kind,
     Query,
@@ -99,13 +100,27 @@ class TableOptions(ViewOptions, total=False):
     refresh on any change. Comments may always change, and a full refresh accepts everything."""
 
 
+class StreamedTableOptions(TableOptions, total=False):
+    """Options of tables that streams can fill: streaming tables and upserts.
+
+    Example:
+        >>> sorted(StreamedTableOptions(full_refresh="in_place"))
+        ['full_refresh']
+    """
+
+    full_refresh: FullRefresh | None
+    """`staged` (default): a full refresh reads the streams first and then replaces all rows in one
+    commit. `in_place`: it empties the table and then fills it, which needs no space for both."""
+
+
+_STREAMED = StreamedTableOptions.__required_keys__ | StreamedTableOptions.__optional_keys__
 _TABLE = TableOptions.__required_keys__ | TableOptions.__optional_keys__
 _VIEW = ViewOptions.__required_keys__ | ViewOptions.__optional_keys__
 _ALLOWED: Mapping[Kind, frozenset[str]] = {
     "materialized_view": _TABLE,
-    "streaming_table": _TABLE,
+    "streaming_table": _STREAMED,
     "append_flow": FlowOptions.__required_keys__ | FlowOptions.__optional_keys__,
-    "upsert": _TABLE,
+    "upsert": _STREAMED,
     "view": _VIEW,
     "temporary_view": InputOption.__required_keys__ | InputOption.__optional_keys__,
     "source": frozenset({"comment", "group", "owners", "tags"}),
@@ -164,21 +179,22 @@ def checked_declaration(
             group=check_text(options.get("group"), "group"),
             upsert=upsert,
             target=check_text(target, "target"),
-            schema_drift=check_schema_drift(options.get("schema_drift")),
+            schema_drift=check_choice(options.get("schema_drift"), "schema_drift", SchemaDrift),
+            full_refresh=check_choice(options.get("full_refresh"), "full_refresh", FullRefresh),
             deterministic=deterministic is not None and check_flag(deterministic, "deterministic"),
             location=location,
         )
 
 
-def check_schema_drift(value: object) -> SchemaDrift:
-    """One of the policies, `evolve` for None, else a DeclarationError that lists them."""
+def check_choice(value: object, what: str, choices: Any) -> Any:
+    """One of the words of a `Literal`, the first for None, else a DeclarationError."""
+    words = get_args(choices)
     if value is None:
-        return "evolve"
-    for policy in get_args(SchemaDrift):
-        if value == policy:
-            return cast(SchemaDrift, policy)
-    listed = ", ".join(repr(policy) for policy in get_args(SchemaDrift))
-    raise DeclarationError(f"schema_drift must be one of {listed}, not {described(value)}.")
+        return words[0]
+    if value in words:
+        return value
+    listed = ", ".join(map(repr, words))
+    raise DeclarationError(f"{what} must be one of {listed}, not {described(value)}.")
 
 
 def check_inputs(value: object) -> dict[str, str | Input]:

@@ -1,13 +1,17 @@
 """A streaming refresh: the definition in one commit, then every micro-batch in one commit, once.
 
+A full refresh is a single commit: the rows of its micro-batches are kept aside until then.
+
 After a crash a rerun continues: Spark repeats an unfinished micro-batch under the same number, and
 the table records (Delta protocol: `txn` actions) which numbers of this checkpoint it has.
 """
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructType
 
 from delta_pipelines.delta.jvm.sessions import active
 from delta_pipelines.delta.jvm.spark_errors import explained, is_not_there
@@ -24,35 +28,29 @@ from delta_pipelines.delta.stream.stream_reader import (
 )
 from delta_pipelines.delta.write.transaction import Transaction, begin
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.flows.checkpoint_checks import (
-    cannot_go_on,
-    check_not_behind,
-    check_sources,
-    delete_old_checkpoints,
-)
+from delta_pipelines.flows.checkpoint_checks import cannot_go_on, delete_old_checkpoints
+from delta_pipelines.flows.refresh_checkpoints import refresh_checkpoints
+from delta_pipelines.flows.source_changed import SourceChanged, other_columns
+from delta_pipelines.flows.staged_rows import StagedRows, drop_beside, staged_rows
+from delta_pipelines.flows.stream_outcome import stream_outcome
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.model.checkpoints import (
     Checkpoint,
-    StreamSource,
     checkpoints_of,
     checkpoints_property,
-    next_checkpoints,
-    replaced_property,
     with_columns,
 )
+from delta_pipelines.model.expectation_result import commit_counts
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines.model.merge_result import merge_metrics
-from delta_pipelines.model.results import Outcome, TableFacts
+from delta_pipelines.model.results import Outcome
 from delta_pipelines.model.run_steps import Step, reached
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import Commit, TableState
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.query.input_binding import flow_session
 from delta_pipelines.planning.schema.flow_definition import fits, flow_definition, given_columns
-from delta_pipelines.planning.schema.remedies import outdated_reason
 from delta_pipelines.planning.schema.schema_evolution import needs_rewrite
-from delta_pipelines.planning.streams.restore_detection import COMPLETE_KEY, check_not_restored
-from delta_pipelines.planning.streams.stream_planner import NOTHING_NEW
+from delta_pipelines.planning.streams.restore_detection import COMPLETE_KEY
 from delta_pipelines.planning.table_action import TableDecision
 from delta_pipelines.update.context import UpdateContext
 from delta_pipelines.update.stream_tally import BatchId, BatchResult
@@ -64,7 +62,6 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.05
 """Seconds between two checks for an interrupt while a stream runs."""
-ALL_LEFT_OUT = "no row of its streams is one for the table"
 MAX_RESTARTS = 10
 """How often one refresh restarts a stream because the source's columns changed."""
 
@@ -100,8 +97,10 @@ class StreamRun:
         self._context = context
         self._write = write
         self._checkpoints: dict[str, Checkpoint] = {}
-        self._tables: dict[str, dict[Identifier, TableState]] = {}
+        self._tables: Mapping[str, Mapping[Identifier, TableState]] = {}
         self._schema = planned.definition.schema if planned.definition else None
+        self._given = {name.lower() for name in (planned.schema or StructType()).names}
+        self._staged: StagedRows | None = None
         # An earlier attempt of this run may have written.
         self._tally = context.tally(table.identifier)
 
@@ -116,74 +115,87 @@ class StreamRun:
             DatasetError: A source no longer fits its checkpoint (nothing is read), or a stream
                 failed. Committed micro-batches stay, and a rerun continues after them.
         """
-        commit = self._define(transaction, decision)
-        for flow in self._flows:
-            self._stream(flow, commit.table_id)
+        if self._table.declaration.upsert is not None:
+            drop_beside(self._spark, self._table.identifier)
+        # Without Delta's transaction classes a wipe is a commit of its own.
+        if decision.wipe and transaction.atomic and not self._table.wipes_first:
+            self._refill(transaction)
+        else:
+            commit = self._define(transaction, decision)
+            for flow in self._flows:
+                self._stream(flow, commit.table_id)
         state, facts = table_facts(self._spark, self._table.identifier)
         for flow in self._flows if self._tally.version is not None else ():
             record_target_commit(self._spark, self._path(flow, self._checkpoints[flow.key]), state)
         delete_old_checkpoints(self._spark, state, self._context.plan)
-        return self._outcome(state, facts)
+        self._context.versions.wrote(state)
+        return stream_outcome(self._table, self._planned, self._tally, state, facts)
+
+    def _refill(self, transaction: Transaction) -> None:
+        """Read the streams from their beginning, then replace all rows in one commit."""
+        assert transaction.base is not None
+        table_id = transaction.base.table_id
+        for restart in range(MAX_RESTARTS + 1):
+            definition = self._with_checkpoints(transaction, wipes=True)
+            self._tally.restart()
+            paths = [self._path(flow, self._checkpoints[flow.key]) for flow in self._flows]
+            try:
+                with staged_rows(
+                    self._spark,
+                    self._table,
+                    definition,
+                    transaction,
+                    self._context,
+                    self._given,
+                    paths,
+                ) as self._staged:
+                    for flow in self._flows:
+                        self._stream_once(flow, table_id)
+                    self._staged.stage()
+                    self._swap(transaction)
+                return
+            except SourceChanged as changed:
+                if restart == MAX_RESTARTS:
+                    raise changed.error from changed
+                self._plan_columns()  # and start over with the source's new columns
+            finally:
+                self._staged = None
+            transaction = begin(self._spark, self._table.identifier)
+
+    def _swap(self, transaction: Transaction) -> None:
+        """Commit the staged rows with the checkpoints that have read them."""
+        for application, number in self._tally.last_batches.items():
+            transaction.remember(application, number)
+        complete = {COMPLETE_KEY: [self._checkpoints[flow.key].id for flow in self._flows]}
+        commit = self._commit(transaction, commit_counts(self._tally.expectations) | complete)
+        if self._table.is_streaming_table:
+            self._tally.metrics = dict(commit.metrics)
+        self._note_defined(transaction, commit)
 
     def _define(self, transaction: Transaction, decision: TableDecision) -> Commit:
         """Create, wipe or alter the table and name its checkpoints, in one commit."""
-        planned = self._planned.definition
-        assert planned is not None
         base = transaction.base
-        # A wipe also removes checkpoints of flows that are no longer declared: their rows go too.
-        current = checkpoints_of(base.properties) if base and not decision.wipe else {}
-        spark, context = self._spark, self._context
-        self._tables = {
-            flow.key: context.queries.stream_tables(spark, flow) for flow in self._flows
-        }
-        sources = {
-            flow: {str(i.plain): StreamSource.of(state) for i, state in read.items()}
-            for flow, read in self._tables.items()
-        }
-        restarted: set[str] = set()
-        if self._table.identifier not in self._context.plans.defined:
-            reset = self._context.plan.reset_checkpoints
-            restarted = {flow.key for flow in self._flows if flow.name.lower() in reset}
-        going_on = [f for f in self._flows if f.key in current and f.key not in restarted]
-        check_not_restored(spark, self._table, going_on, base)
-        for flow in self._flows:
-            had = current.get(flow.key)
-            problems = had.outdated(sources[flow.key]) if had else []
-            if problems and flow.key not in restarted:
-                has = base.properties if base else {}
-                reason = outdated_reason(self._table, flow, has, problems)
-                raise DatasetError(reason, dataset=self._table.name)
-            if had and base and flow.key not in restarted:
-                path = self._path(flow, had)
-                check_not_behind(self._spark, self._table, flow, transaction, path)
-                now = self._tables[flow.key]
-                check_sources(spark, context.plan.graph, self._table, flow, base, now, path)
-        self._checkpoints = next_checkpoints(
-            current,
-            {
-                flow: {**read, **self._planned.folders.get(flow, {})}
-                for flow, read in sources.items()
-            },
-            restarted=tuple(restarted),
-            run=context.run_id,
-            # Columns found by an earlier attempt are newer than those of the plan.
-            columns={} if self._table.identifier in context.plans.defined else self._planned.given,
-        )
-        properties = {
-            **planned.properties,
-            **checkpoints_property(self._checkpoints),
-            **replaced_property(base, self._checkpoints, int(time.time() * 1000)),
-        }
-        if decision.create or decision.wipe or decision.alter or current != self._checkpoints:
-            definition = dataclasses.replace(planned, properties=properties)
-            if decision.wipe:
-                transaction.define(definition)
-                transaction.clear()
-            else:
-                self._alter(transaction, definition)
+        definition = self._with_checkpoints(transaction, wipes=decision.wipe)
+        current = checkpoints_of(base.properties) if base else {}
+        if decision.wipe:
+            transaction.define(definition)
+            transaction.clear()
+        elif decision.create or decision.alter or current != self._checkpoints:
+            self._alter(transaction, definition)
         commit = self._commit(transaction)
         self._note_defined(transaction, commit)
         return commit
+
+    def _with_checkpoints(self, transaction: Transaction, *, wipes: bool) -> TableDefinition:
+        """Decide which checkpoints the streams use, and add them to the planned definition."""
+        planned = self._planned.definition
+        assert planned is not None
+        chosen = refresh_checkpoints(
+            self._spark, self._table, self._planned, self._context, transaction, wipes=wipes
+        )
+        self._tables, self._checkpoints = chosen.tables, chosen.checkpoints
+        properties = {**planned.properties, **chosen.properties}
+        return dataclasses.replace(planned, properties=properties)
 
     def _alter(self, transaction: Transaction, definition: TableDefinition) -> None:
         """Stage a definition; rewrite the rows of an upsert if a type becomes wider.
@@ -198,9 +210,8 @@ class StreamRun:
         if needs_rewrite(base.schema, definition.schema):
             transaction.replace(read_pinned(self._spark, base))
 
-    def _commit(self, transaction: Transaction) -> Commit:
-        """Commit a change of the table's definition."""
-        metadata = self._context.table_metadata(self._table)
+    def _commit(self, transaction: Transaction, more: Mapping[str, object] | None = None) -> Commit:
+        metadata = {**self._context.table_metadata(self._table), **(more or {})}
         self._context.check_lease(self._table.identifier)
         return transaction.commit(user_metadata=metadata)
 
@@ -221,7 +232,7 @@ class StreamRun:
             try:
                 self._stream_once(flow, table_id)
                 return
-            except _SourceChanged as changed:
+            except SourceChanged as changed:
                 if restart == MAX_RESTARTS:
                     raise changed.error from changed
                 # The same change twice in a row: a restart does not help.
@@ -242,6 +253,8 @@ class StreamRun:
             rows = self._context.queries.rows(session, flow, as_planned=False)
             is_known = given_columns(rows.schema) == checkpoint.columns
             if not is_known or self._schema is None or not fits(rows.schema, self._schema):
+                if self._staged is not None:
+                    raise SourceChanged(other_columns(self._table), "")
                 self._evolve()
             # For a single flow the plan has checked this, and would have skipped the table.
             has_others = len(self._flows) > 1
@@ -290,14 +303,15 @@ class StreamRun:
             "checkpoint": checkpoint.id,
             COMPLETE_KEY: [self._checkpoints[f.key].id for f in self._flows],
         }
-        done = self._write(rows, flow, batch_id, metadata)
+        write = self._write if self._staged is None else self._staged.write
+        done = write(rows, flow, batch_id, metadata)
         self._tally.add(batch_id, done)
 
     def _explained(self, error: "StreamingQueryException", flow: Flow) -> Exception:
         why = stream_failure(error)
         reported = explained_stream(error, self._table.name)
         if why is StreamFailure.SCHEMA_CHANGED:
-            return _SourceChanged(reported, stream_text(error))
+            return SourceChanged(reported, stream_text(error))
         if why is StreamFailure.OTHER:
             return reported
         return self._cannot_go_on(why, reported, flow)
@@ -318,58 +332,40 @@ class StreamRun:
     def _evolve(self) -> None:
         """Add the current columns of the streams to the table, in one commit."""
         transaction = begin(self._spark, self._table.identifier)
-        assert transaction.base is not None
-        given = {}
-        for flow in self._flows:
-            session = flow_session(self._spark, flow)
-            with active(session):
-                given[flow.name] = self._context.queries.rows(
-                    session, flow, as_planned=False
-                ).schema
-        definition = flow_definition(
-            self._table,
-            transaction.base,
-            given,
-            is_full_refresh=False,
-            pipeline=self._context.plan.pipeline,
-        )
-        gives = {flow.key: given_columns(given[flow.name]) for flow in self._flows}
-        self._checkpoints = with_columns(self._checkpoints, gives)
+        definition, given = self._definition_now(transaction.base, is_full_refresh=False)
+        self._checkpoints = with_columns(self._checkpoints, given)
         properties = {**definition.properties, **checkpoints_property(self._checkpoints)}
         self._alter(transaction, dataclasses.replace(definition, properties=properties))
         commit = self._commit(transaction)
         self._schema = definition.schema
         self._note_defined(transaction, commit)
 
-    def _outcome(self, state: TableState, facts: TableFacts) -> Outcome:
-        tally = self._tally
-        self._context.versions.wrote(state)
-        is_upsert = self._table.declaration.upsert is not None
-        if tally.version is None:
-            return Outcome(
-                status="unchanged",
-                action="none",
-                reason=ALL_LEFT_OUT if tally.batches else NOTHING_NEW,
-                facts=facts,
-                version=state.version,
-                metrics=merge_metrics(tally.metrics) if is_upsert else tally.metrics,
-                notes=tuple(tally.notes),
-                expectations=tally.expectations,
-            )
-        planned = tally.planned or self._planned
-        # Rows may have come since the plan found none.
-        came = planned.action == "none"
-        return Outcome(
-            status="completed",
-            action="refresh" if came else planned.action,
-            reason=planned.how if came else planned.reason,
-            facts=facts,
-            version=tally.version,
-            metrics={**tally.metrics, "numBatches": tally.batches},
-            notes=tuple(tally.notes),
-            merge=tally.merged,
-            expectations=tally.expectations,
+    def _plan_columns(self) -> None:
+        """Plan a full refresh again, with the current columns of the streams."""
+        base = load_table(self._spark, self._table.identifier)
+        definition, given = self._definition_now(base, is_full_refresh=True)
+        self._planned = dataclasses.replace(self._planned, definition=definition, given=given)
+        self._schema = definition.schema
+
+    def _definition_now(
+        self, base: TableState | None, *, is_full_refresh: bool
+    ) -> tuple[TableDefinition, dict[str, tuple[str, ...]]]:
+        """The definition for the current columns of the streams; and the columns of each flow."""
+        schemas = {}
+        for flow in self._flows:
+            session = flow_session(self._spark, flow)
+            with active(session):
+                rows = self._context.queries.rows(session, flow, as_planned=False)
+                schemas[flow.name] = rows.schema
+        definition = flow_definition(
+            self._table,
+            base,
+            schemas,
+            is_full_refresh=is_full_refresh,
+            pipeline=self._context.plan.pipeline,
         )
+        self._given = {name.lower() for schema in schemas.values() for name in schema.names}
+        return definition, {flow.key: given_columns(schemas[flow.name]) for flow in self._flows}
 
 
 class _Batches:
@@ -387,12 +383,3 @@ class _Batches:
         except BaseException as error:
             self.failure = error
             raise
-
-
-class _SourceChanged(Exception):
-    """The source's columns changed while it was read; a restarted stream has the new ones."""
-
-    def __init__(self, error: DatasetError, text: str) -> None:
-        self.error = error
-        self.text = text
-        super().__init__(str(error))

@@ -8,6 +8,7 @@ There are three ways to write, and each is one commit:
   properties or comments, so our own transaction rewrites the affected files.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from operator import and_
 from typing import TYPE_CHECKING
@@ -47,8 +48,6 @@ from delta_pipelines.update.expectation_counts import Watch
 from delta_pipelines.update.table_facts import counted_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _DELETE = "__dp_delete"
@@ -159,7 +158,7 @@ class UpsertRun:
         commit = transaction.commit(user_metadata=self._metadata)
         rows = commit.metrics.get("numOutputRows")
         counts = {} if rows is None else ChangedRows(0, 0, inserted=rows).metrics
-        return self._completed(commit.version, {**commit.metrics, **counts}, rows)
+        return self._completed(transaction, commit.version, {**commit.metrics, **counts}, rows)
 
     def _merge(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
         base = transaction.base
@@ -205,7 +204,7 @@ class UpsertRun:
                 notes=notes,
                 merge=result,
             )
-        completed = self._completed(result.version, result.metrics)
+        completed = self._completed(transaction, result.version, result.metrics)
         return replace(completed, notes=notes, merge=result)
 
     def _rewrite(self, newest: "DataFrame", transaction: Transaction) -> Outcome:
@@ -249,7 +248,7 @@ class UpsertRun:
             deleted=counts.get("delete", 0),
             inserted=counts.get("insert", 0),
         )
-        return self._completed(commit.version, {**commit.metrics, **done.metrics})
+        return self._completed(transaction, commit.version, {**commit.metrics, **done.metrics})
 
     def _operations(self, newest: "DataFrame", target: "DataFrame") -> "DataFrame":
         """The rows that change the table, each with `insert`, `update` or `delete` and its file."""
@@ -346,10 +345,14 @@ class UpsertRun:
         return marked.drop(_DELETE, _SEQUENCE)
 
     def _completed(
-        self, version: int, metrics: "Mapping[str, int]", rows: int | None = None
+        self,
+        transaction: Transaction,
+        version: int,
+        metrics: Mapping[str, int],
+        rows: int | None = None,
     ) -> Outcome:
         planned = self._context.plans.planned(self._table.identifier)
-        state, facts, counted = counted_facts(self._session, self._table.identifier)
+        state, facts, counted = counted_facts(self._session, transaction.identifier)
         self._context.versions.wrote(state)
         return Outcome(
             status="completed",

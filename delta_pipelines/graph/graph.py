@@ -42,6 +42,11 @@ class Table:
         return self.is_streaming_table or self.kind == "upsert"
 
     @property
+    def wipes_first(self) -> bool:
+        """True when a full refresh by streams empties the table first."""
+        return self.declaration.full_refresh == "in_place"
+
+    @property
     def reset_allowed(self) -> bool:
         """The declared property `pipelines.reset.allowed`, true by default."""
         return not protecting(self.declaration.table_properties)

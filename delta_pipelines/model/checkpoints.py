@@ -1,8 +1,8 @@
 """The checkpoints of a table's streams, recorded in the table's properties.
 
 A flow's checkpoint has its own id, and the table's properties name the valid id. A full refresh
-gives every flow a new checkpoint in the commit that wipes the rows. So after any crash the table
-has either the old rows and their checkpoints, or no rows and new checkpoints. The properties also
+gives every flow a new checkpoint in the commit that replaces (or wipes) the rows. So after any
+crash the table has the checkpoints that belong to its rows. The properties also
 record the sources of the checkpoint, to notice a source that was wiped or dropped and created
 again, and the columns of the flow, to notice a column that it no longer has.
 

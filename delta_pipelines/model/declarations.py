@@ -17,6 +17,9 @@ Kind = Literal[
 ]
 SchemaDrift = Literal["evolve", "add_columns", "fail"]
 """Which changes of its columns a table accepts (`planning/schema/schema_drift.py`)."""
+FullRefresh = Literal["staged", "in_place"]
+"""How a full refresh fills a table from its streams: in one commit, or after a commit that empties
+it."""
 ExpectationAction = Literal["warn", "drop", "fail"]
 """What happens with rows that break an expectation: count, leave out, or fail the refresh."""
 
@@ -157,6 +160,7 @@ class Declaration:
         upsert: Keys of an upsert, else None.
         target: Streaming table that an append flow fills, else None.
         schema_drift: Which changes of its columns a table accepts.
+        full_refresh: How a full refresh fills it from its streams.
         expectations: Conditions for its query's rows, in the order of the source text.
         deterministic: True when Python that runs on its rows gives equal results for equal rows.
         location: Where it was declared.
@@ -178,6 +182,7 @@ class Declaration:
     upsert: UpsertKeys | None = None
     target: str | None = None
     schema_drift: SchemaDrift = "evolve"
+    full_refresh: FullRefresh = "staged"
     expectations: tuple[Expectation, ...] = ()
     deterministic: bool = False
     location: SourceLocation | None = None

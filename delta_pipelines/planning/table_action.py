@@ -55,6 +55,7 @@ def planned_action(
     is_full_refresh: bool,
     is_blocked: bool,
     gone: str | None = None,
+    streams: bool = False,
 ) -> tuple[Action, str]:
     """Name what a run does to a table, and what that means for its rows.
 
@@ -64,6 +65,7 @@ def planned_action(
         is_full_refresh: True when its rows are wiped first.
         is_blocked: True when a full refresh was asked for that its properties do not allow.
         gone: The table's location in the catalog, when its files are missing there.
+        streams: True when its query is a stream.
 
     Returns:
         The action, and a sentence without its full stop.
@@ -73,7 +75,10 @@ def planned_action(
     if base is None:
         return "create", "the table does not exist"
     if is_full_refresh:
-        return "full_refresh", "a full refresh was asked for"
+        asked = "a full refresh was asked for"
+        if streams and table.wipes_first:
+            asked += ", in place: readers see an empty table until its streams have filled it"
+        return "full_refresh", asked
     if is_blocked:
         what = "recomputed as always"
         if table.keeps_rows:

@@ -164,6 +164,7 @@ class TablePlanner:
             is_full_refresh=refresh.is_full,
             is_blocked=refresh.is_blocked,
             gone=refresh.gone,
+            streams=refresh.streams,
         )
         changed_comment = base is not None and base.comment != definition.comment
         has: Mapping[str, str] = base.properties if base else {}

@@ -66,6 +66,18 @@ class StreamTally:
     notes: dict[str, None] = field(default_factory=dict)
     _batch_ids: set[BatchId] = field(default_factory=set)
 
+    def restart(self) -> None:
+        """Forget what an attempt has read that a full refresh did not commit."""
+        self.version, self.planned, self.merged = None, None, None
+        self.metrics, self.expectations, self.notes = {}, (), {}
+        self._batch_ids = set()
+
+    @property
+    def last_batches(self) -> dict[str, int]:
+        """The number of the last micro-batch of each application."""
+        ordered = sorted(self._batch_ids, key=lambda batch: batch.number)
+        return {batch.application: batch.number for batch in ordered}
+
     @property
     def batches(self) -> int:
         """Number of micro-batches; a repeated batch counts once."""

@@ -110,8 +110,8 @@ def defaults(function: Callable[..., object]) -> dict[str, tuple[str, object]]:
     ("row", "kind"),
     [
         ("options of tables", "materialized_view"),
-        ("options of tables", "upsert"),
-        ("options of tables", "streaming_table"),
+        ("of streaming tables and upserts", "upsert"),
+        ("of streaming tables and upserts", "streaming_table"),
         ("of `view`", "view"),
         ("of `append_flow`", "append_flow"),
         ("of `temporary_view`", "temporary_view"),

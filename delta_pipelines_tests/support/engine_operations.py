@@ -357,5 +357,12 @@ OPERATIONS = [
         asks="reset_checkpoints",
         mirrors=LATEST,
     ),
+    Operation(
+        "full_stream_merge",
+        stream_merged,
+        landed("full_stream_merge"),
+        asks="full_refresh",
+        mirrors=LATEST,
+    ),
     Operation("publish_view", published, look=seen_view),
 ]

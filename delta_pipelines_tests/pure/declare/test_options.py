@@ -355,3 +355,15 @@ def test_a_declaration_as_other_engines_have_it_says_what_it_is_here() -> None:
     p.upsert("u", "SELECT 1 AS id", keys=["id"], sequence_by="")
     with pytest.raises(dp.DeclarationError, match="sequence_by: '' is not a SQL expression"):
         p.graph()
+
+
+def test_a_full_refresh_by_streams_is_staged_unless_declared_in_place() -> None:
+    p = dp.Pipeline("p", schema="s")
+    p.create_streaming_table("staged")
+    p.create_streaming_table("in_place", full_refresh="in_place")
+    p.upsert("upsert", "SELECT 1 AS n", keys=["n"], full_refresh="staged")
+    assert [d.full_refresh for d in p.declarations] == ["staged", "in_place", "staged"]
+    with pytest.raises(dp.DeclarationError, match="one of 'staged', 'in_place', not str 'wipe'"):
+        p.create_streaming_table("t", full_refresh="wipe")  # type: ignore[arg-type]
+    with pytest.raises(dp.DeclarationError, match="materialized_view has no option 'full_refresh'"):
+        p.materialized_view("m", "SELECT 1 AS n", full_refresh="in_place")  # type: ignore[call-overload]

@@ -45,3 +45,13 @@ def test_expectations_of_all_batches_add_up() -> None:
         tally.add(batch(number), BatchResult(number, {}, expectations=(result,)))
     [result] = tally.expectations
     assert (result.rows, result.broken) == (8, 3)
+
+
+def test_a_restart_forgets_what_was_not_committed() -> None:
+    tally = StreamTally()
+    tally.add(BatchId("a", 0), BatchResult(None, {"numOutputRows": 2}))
+    tally.add(BatchId("b", 3), BatchResult(None, {}))
+    tally.add(BatchId("b", 4), BatchResult(None, {}))
+    assert tally.last_batches == {"a": 0, "b": 4}
+    tally.restart()
+    assert tally == StreamTally()

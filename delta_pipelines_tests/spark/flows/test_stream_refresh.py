@@ -81,7 +81,7 @@ def test_every_row_of_a_source_arrives_once_over_many_runs(spark, schema, landin
 
 
 def test_a_full_refresh_begins_a_new_epoch_in_the_wiping_commit(spark, schema, landing):
-    pipeline = copying(schema, landing)
+    pipeline = copying(schema, landing, full_refresh="in_place")
     run_well(pipeline, spark)
     before = state(spark, schema)
     result = run_well(pipeline, spark, full_refresh=["t"]).results["t"]
@@ -100,7 +100,7 @@ def test_a_full_refresh_begins_a_new_epoch_in_the_wiping_commit(spark, schema, l
 
 
 def test_a_crash_right_after_the_wiping_commit_leaves_the_new_epoch(spark, schema, landing):
-    pipeline = copying(schema, landing)
+    pipeline = copying(schema, landing, full_refresh="in_place")
     run_well(pipeline, spark)
 
     def stop() -> None:
@@ -114,7 +114,7 @@ def test_a_crash_right_after_the_wiping_commit_leaves_the_new_epoch(spark, schem
 
 
 def test_a_retry_within_a_run_goes_on_and_wipes_only_once(spark, schema, landing):
-    pipeline = copying(schema, landing)
+    pipeline = copying(schema, landing, full_refresh="in_place")
     run_well(pipeline, spark)
     before = state(spark, schema)
 

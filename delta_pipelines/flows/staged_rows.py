@@ -1,0 +1,224 @@
+"""Rows of a full refresh by streams, kept aside until one commit replaces the old rows by them.
+
+Readers see the old rows until that commit, and a refresh that fails before it leaves the table and
+its checkpoints as they were.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql.types import StructField, StructType
+
+from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.log.loading import load_table, read_pinned
+from delta_pipelines.delta.storage.folders import delete_below
+from delta_pipelines.delta.write.row_casts import conform
+from delta_pipelines.delta.write.transaction import Transaction, begin
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.upsert import UpsertRun
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.model.checkpoints import checkpoints_of, checkpoints_root
+from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.planning.table_action import TableDecision
+from delta_pipelines.update.context import UpdateContext
+from delta_pipelines.update.expectation_counts import Watch
+from delta_pipelines.update.stream_tally import BatchId, BatchResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+SUFFIX = "__full_refresh"
+"""Of the name of the table that holds the rows of an upsert while it is refreshed fully."""
+
+
+class StagedRows(Protocol):
+    """Takes the micro-batches of a full refresh, and stages their rows for its commit."""
+
+    def write(
+        self, rows: "DataFrame", flow: Flow, batch_id: BatchId, metadata: dict[str, object]
+    ) -> BatchResult:
+        """Keep the rows of a micro-batch aside."""
+
+    def stage(self) -> None:
+        """Stage all rows in the transaction."""
+
+    def close(self) -> None:
+        """Remove what is not needed after the commit, or after a failure."""
+
+
+@contextmanager
+def staged_rows(
+    spark: "SparkSession",
+    table: Table,
+    definition: TableDefinition,
+    transaction: Transaction,
+    context: UpdateContext,
+    given: set[str],
+    checkpoints: Sequence[str],
+) -> Iterator[StagedRows]:
+    """Collect the rows of a full refresh while the block runs.
+
+    Args:
+        spark: The run's session.
+        table: The table.
+        definition: What the table is to be.
+        transaction: A transaction on the table.
+        context: The update.
+        given: The columns of its queries, in lower case.
+        checkpoints: The new checkpoints; deleted if the block fails before its commit.
+    """
+    staged: StagedRows
+    if table.is_streaming_table:
+        staged = StagedAppends(table, definition, transaction)
+    else:
+        staged = StagedMerges(spark, table, definition, transaction, context, given)
+    try:
+        yield staged
+    except BaseException:
+        with suppress(DatasetError, *SPARK_FAILURES):
+            _delete_unnamed(spark, table, checkpoints, context.plan.storage)
+        raise
+    finally:
+        staged.close()
+
+
+def _delete_unnamed(
+    spark: "SparkSession", table: Table, checkpoints: Sequence[str], storage: str
+) -> None:
+    """Delete new checkpoints, unless the commit that names them landed before the failure."""
+    state = load_table(spark, table.identifier)
+    named = checkpoints_of(state.properties).values() if state else ()
+    ids = {checkpoint.id for checkpoint in named}
+    for path in checkpoints:
+        if path.rpartition("/")[2] not in ids:
+            delete_below(spark, path, checkpoints_root(storage))
+
+
+class StagedAppends:
+    """Stages the rows of a streaming table as files of the transaction that removes the old rows.
+
+    Args:
+        table: The table.
+        definition: What the table is to be.
+        transaction: A transaction on the table.
+    """
+
+    def __init__(self, table: Table, definition: TableDefinition, transaction: Transaction) -> None:
+        self._table = table
+        self._schema = definition.schema
+        self._transaction = transaction
+        transaction.define(definition)
+        transaction.clear()
+
+    def write(
+        self,
+        rows: "DataFrame",
+        flow: Flow,
+        batch_id: BatchId,
+        metadata: dict[str, object],
+    ) -> BatchResult:
+        """Stage the rows of a micro-batch; it has no commit and so no metadata of its own."""
+        watch = Watch(conform(rows, self._schema, self._table.name), flow.declaration.expectations)
+        self._transaction.append(watch.rows)
+        return BatchResult(None, {}, expectations=watch.results(self._table.name))
+
+    def stage(self) -> None:
+        """The rows are staged already."""
+
+    def close(self) -> None:
+        """Nothing to remove: VACUUM deletes files that no commit added."""
+
+
+class StagedMerges:
+    """Merges the batches of an upsert into a table beside it, from which its rows are replaced.
+
+    That table has the columns of the query. It is dropped when the refresh ends; one that a killed
+    process left is dropped by the next refresh.
+
+    Args:
+        spark: The run's session.
+        table: The table.
+        definition: What the table is to be.
+        transaction: A transaction on the table.
+        context: The update.
+        given: The columns of its query, in lower case.
+    """
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        table: Table,
+        definition: TableDefinition,
+        transaction: Transaction,
+        context: UpdateContext,
+        given: set[str],
+    ) -> None:
+        self._spark = spark
+        self._table = table
+        self._definition = definition
+        self._transaction = transaction
+        self._context = context
+        self._beside = beside(table.identifier)
+        fields = [
+            StructField(field.name, field.dataType)
+            for field in definition.schema
+            if field.name.lower() in given
+        ]
+        self._collected = TableDefinition(StructType(fields))
+        drop_beside(spark, table.identifier)
+        created = begin(spark, self._beside, is_new=True)
+        created.define(self._collected)
+        created.commit(user_metadata={"run_id": context.run_id, "full_refresh_of": table.name})
+
+    def write(
+        self, rows: "DataFrame", flow: Flow, batch_id: BatchId, metadata: dict[str, object]
+    ) -> BatchResult:
+        """Merge the rows of a micro-batch into the table beside the target."""
+        session = rows.sparkSession
+        upsert = UpsertRun(
+            session, self._table, flow, self._collected, self._context, metadata=metadata
+        )
+        kept = TableDecision(create=False, wipe=False, alter=False)
+        outcome = upsert.run(rows, begin(session, self._beside), kept)
+        return BatchResult(None, outcome.metrics, expectations=outcome.expectations)
+
+    def stage(self) -> None:
+        """Stage the merged rows in place of the old ones."""
+        collected = load_table(self._spark, self._beside)
+        if collected is None:
+            raise DatasetError(
+                f"another process dropped {self._beside} while the table was refreshed fully; "
+                "nothing was written. Run it again.",
+                dataset=self._table.name,
+                transient=True,
+            )
+        self._transaction.define(self._definition)
+        self._transaction.replace(read_pinned(self._spark, collected))
+
+    def close(self) -> None:
+        """Drop the table beside the target."""
+        try:
+            drop_beside(self._spark, self._table.identifier)
+        except SPARK_FAILURES:
+            log.debug("The next refresh drops %s", self._beside, exc_info=True)
+
+
+def beside(identifier: Identifier) -> Identifier:
+    """The table that holds the rows of an upsert while it is refreshed fully.
+
+    Example:
+        >>> str(beside(Identifier(None, "air", "airports")))
+        'air.airports__full_refresh'
+    """
+    return dataclasses.replace(identifier, name=f"{identifier.name}{SUFFIX}")
+
+
+def drop_beside(spark: "SparkSession", identifier: Identifier) -> None:
+    """Drop what a full refresh of an upsert has left beside it."""
+    spark.sql(f"DROP TABLE IF EXISTS {beside(identifier).quoted}")
