@@ -80,7 +80,7 @@ class MergeAttempt:
         self._preparing, self._started, self._scanned = source.seconds, 0.0, 0.0
 
     def find_candidates(self, *, writes_vectors: bool) -> Files:
-        """Find the files that may contain matches; `writes_vectors` if a clause acts on those."""
+        """Find the files that may contain matches; `writes_vectors`: their rows may change."""
         within = self.keys.within if self.plan.target.files >= FEWEST_FILES else ()
         candidates = self.txn.files.candidates(within, writes_vectors=writes_vectors)
         self._started = time.monotonic()
