@@ -125,10 +125,14 @@ def option_of_a_file(spark, w):
     return read.select(F.when(F.col("a") == "1", 1).otherwise(2))
 
 
-@of_files
 def version_of_a_table(spark, w):
-    table = f"{w.schema}_outside.rows_overwritten"
+    table = f"{w.schema}_outside.version_of_a_table"
     return spark.read.option("versionAsOf", w.number - 1).table(table).select("v")
+
+
+FILES["version_of_a_table"] = Way(
+    viewed(version_of_a_table), change=("INSERT OVERWRITE {t} SELECT 2",), begin=(ONE,)
+)
 
 
 EACH_TIME: dict[str, Way] = {
