@@ -327,6 +327,7 @@ class StreamRun:
             given,
             is_full_refresh=False,
             pipeline=self._context.plan.pipeline,
+            declared=self._planned.declared,
         )
         gives = {flow.key: given_columns(given[flow.name]) for flow in self._flows}
         self._checkpoints = with_columns(self._checkpoints, gives)

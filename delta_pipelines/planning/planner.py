@@ -21,6 +21,7 @@ from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.plan import DatasetPlan, Plan, PlannedPipeline
 from delta_pipelines.planning.planning_threads import planning_threads, run_in_order
+from delta_pipelines.planning.query.column_declaration import declared_columns
 from delta_pipelines.planning.query.column_lineage import ColumnLineage, column_lineage
 from delta_pipelines.planning.query.declared_inputs import advice
 from delta_pipelines.planning.query.expressions import (
@@ -41,7 +42,7 @@ from delta_pipelines.planning.schema.flow_definition import (
 )
 from delta_pipelines.planning.schema.ownership import adoption, owner, property_changes
 from delta_pipelines.planning.schema.remedies import is_protected
-from delta_pipelines.planning.schema.schema_diff import diff_schemas
+from delta_pipelines.planning.schema.schema_diff import schema_changes
 from delta_pipelines.planning.schema.table_constraints import rule_notes
 from delta_pipelines.planning.schema.target_definition import layout_change
 from delta_pipelines.planning.schema.view_definition import (
@@ -239,8 +240,14 @@ class _Planner:
                 check_upsert_expressions(table, query.frame)
                 check_expectations(flow, query.frame, table.name)
         given = {flow.name: frame.schema for flow, frame in zip(flows, frames, strict=True)}
+        declared = declared_columns(self._spark, table)
         definition = flow_definition(
-            table, base, given, is_full_refresh=is_full, pipeline=self._plan.pipeline
+            table,
+            base,
+            given,
+            is_full_refresh=is_full,
+            pipeline=self._plan.pipeline,
+            declared=declared,
         )
         for flow, frame in zip(flows, frames, strict=True):
             check_spelling(flow, frame, definition.schema)
@@ -268,7 +275,8 @@ class _Planner:
             folders=folders,
             definition=definition,
             base=base,
-            schema_changes=tuple(diff_schemas(base.schema, definition.schema)) if base else (),
+            declared=declared,
+            schema_changes=schema_changes(base, definition),
             property_changes=property_changes(
                 base.properties if base else {}, definition.properties
             ),

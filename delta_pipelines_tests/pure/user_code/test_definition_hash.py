@@ -39,6 +39,9 @@ def test_it_is_16_hexadecimal_digits() -> None:
         {"comment": "c"},
         {"spark_conf": {"spark.sql.ansi.enabled": "true"}},
         {"inputs": {"t": "other"}},
+        {"columns": "n INT"},
+        {"column_comments": {"n": "key"}},
+        {"constraints": {"positive": "n > 0"}},
     ],
 )
 def test_it_changes_with_whatever_decides_rows_schema_or_layout(changed: dict[str, Any]) -> None:
