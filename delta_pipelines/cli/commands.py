@@ -19,6 +19,7 @@ from delta_pipelines.cli.options import (
 )
 from delta_pipelines.cli.target import load_pipeline
 from delta_pipelines.errors import DatasetError, PipelineError, SessionError
+from delta_pipelines.graph.column_rules import declared_lines
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.planning.refresh_request import RefreshRequest
 
@@ -56,6 +57,9 @@ def validate(target: str) -> None:
         reads = ", ".join(str(i) for i in graph.inputs(asset.identifier))
         table.add_row(str(asset.identifier), asset.kind, reads)
     console.print(table)
+    for asset in graph.assets:
+        for line in declared_lines(asset.declaration):
+            console.print(f"{asset.identifier} {line}", markup=False, highlight=False)
     for warning in graph.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False)
     console.print(f"{len(graph.assets)} datasets, no problems.")

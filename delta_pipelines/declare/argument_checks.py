@@ -35,7 +35,7 @@ def check_schema(value: object) -> str | None:
         return value
     raise DeclarationError(
         f"schema is the name of the namespace (database) that holds the tables, not "
-        f"{described(value)}. A table's columns come from its query."
+        f"{described(value)}. Give the columns of a table by columns=."
     )
 
 

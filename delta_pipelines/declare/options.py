@@ -1,7 +1,7 @@
 """The options of datasets, and checks of their Python types."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from delta_pipelines.declare.argument_checks import (
     check_flag,
@@ -13,6 +13,7 @@ from delta_pipelines.declare.argument_checks import (
     described,
     located,
 )
+from delta_pipelines.declare.column_options import check_columns, check_constraints
 from delta_pipelines.errors import DeclarationError, SourceLocation
 from delta_pipelines.graph.suggestions import suggestion
 from delta_pipelines.graph.table_properties import canonical_properties
@@ -26,6 +27,9 @@ from delta_pipelines.model.declarations import (
     Stream,
     UpsertKeys,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 
 class InputOption(TypedDict, total=False):
@@ -98,6 +102,15 @@ class TableOptions(ViewOptions, total=False):
     """`evolve` (default): take the query's columns; a table that keeps its rows accepts only new
     columns and wider types. `add_columns`: accept only new columns, also nested. `fail`: refuse the
     refresh on any change. Comments may always change, and a full refresh accepts everything."""
+    columns: "str | StructType | None"
+    """The table's columns: DDL text, `"icao STRING NOT NULL COMMENT 'key', country STRING"`, or a
+    `StructType`. The query must have these columns, in any order. By default the table has the
+    query's columns."""
+    column_comments: Mapping[str, str] | None
+    """Column -> comment, without `columns` or besides them."""
+    constraints: Mapping[str, str] | None
+    """Name -> SQL condition of a CHECK constraint, `{"positive": "amount > 0"}`. A row for which it
+    is false or NULL fails the refresh."""
 
 
 class StreamedTableOptions(TableOptions, total=False):
@@ -182,6 +195,9 @@ def checked_declaration(
             schema_drift=check_choice(options.get("schema_drift"), "schema_drift", SchemaDrift),
             full_refresh=check_choice(options.get("full_refresh"), "full_refresh", FullRefresh),
             deterministic=deterministic is not None and check_flag(deterministic, "deterministic"),
+            columns=check_columns(options.get("columns")),
+            column_comments=check_text_map(options.get("column_comments"), "column_comments"),
+            constraints=check_constraints(options.get("constraints")),
             location=location,
         )
 
@@ -228,7 +244,7 @@ def check_inputs(value: object) -> dict[str, str | Input]:
 def _unknown_option(kind: Kind, option: str, allowed: frozenset[str]) -> str:
     listed = f"{kind} has no option {option!r}"
     if option == "columns":
-        return f"{listed}: a table's columns come from its query; cast or rename them there."
+        return f"{listed}: its columns come from its query; cast or rename them there."
     nearest = suggestion(option, allowed).removeprefix("; ")
     hint = f" ({nearest})" if nearest.startswith("did you mean") else ""
     return f"{listed}{hint}; it has {', '.join(sorted(allowed))}."

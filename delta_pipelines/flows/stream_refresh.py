@@ -363,6 +363,7 @@ class StreamRun:
             schemas,
             is_full_refresh=is_full_refresh,
             pipeline=self._context.plan.pipeline,
+            declared=self._planned.declared,
         )
         self._given = {name.lower() for schema in schemas.values() for name in schema.names}
         return definition, {flow.key: given_columns(schemas[flow.name]) for flow in self._flows}

@@ -20,7 +20,7 @@ from delta_pipelines.delta.jvm.sessions import is_on
 from delta_pipelines.delta.log.loading import read_pinned
 from delta_pipelines.delta.query.local_checkpoint import checkpointed, plan_without_constraints
 from delta_pipelines.delta.write.partition_values import checked_partitions
-from delta_pipelines.delta.write.row_casts import conform
+from delta_pipelines.delta.write.row_casts import conform, with_generated
 from delta_pipelines.delta.write.transaction import Transaction
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
@@ -102,7 +102,8 @@ class UpsertRun:
                 partition value; nothing is written.
             ExpectationError: Rows break an expectation that fails the refresh.
         """
-        rows = conform(rows, self._definition.schema, self._table.name)
+        schema = self._definition.schema
+        rows = with_generated(conform(rows, schema, self._table.name), schema)
         # Before the expectations, which do not apply to deletions.
         marked = rows.withColumn(_DELETE, self._deleted())
         watch = Watch(marked, self._flow.declaration.expectations, self._judged)

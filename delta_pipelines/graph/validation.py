@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from delta_pipelines.errors import Problem
+from delta_pipelines.graph.column_rules import column_problems
 from delta_pipelines.graph.graph import Dataset, Flow, View
 from delta_pipelines.graph.row_expressions import row_expression_problem
 from delta_pipelines.graph.table_properties import property_problems, view_property_problems
@@ -104,6 +105,9 @@ def _texts(declaration: Declaration) -> Iterator[tuple[str, str]]:
         ("partition column", declaration.partition_cols),
         ("cluster column", declaration.cluster_by),
         ("expectation", [t for e in declaration.expectations for t in (e.name, e.condition)]),
+        ("column", [declaration.columns] if isinstance(declaration.columns, str) else []),
+        ("column comment", [t for pair in declaration.column_comments.items() for t in pair]),
+        ("constraint", declaration.constraints.values()),
         ("owner", declaration.owners),
         ("tag", [*declaration.tags, *declaration.tags.values()]),
         ("property", [*declaration.table_properties, *declaration.table_properties.values()]),
@@ -133,6 +137,7 @@ def declaration_problems(declaration: Declaration) -> list[Problem]:
     texts += _append_only_problems(declaration)
     texts += text_problems(declaration)
     texts += expectation_problems(declaration)
+    texts += column_problems(declaration)
     if declaration.comment is not None and is_credential("", declaration.comment):
         texts.append(
             "the comment contains an address with a password, and every reader can see it; "

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from delta_pipelines.errors import SourceLocation
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 Kind = Literal[
     "materialized_view",
@@ -163,6 +166,9 @@ class Declaration:
         full_refresh: How a full refresh fills it from its streams.
         expectations: Conditions for its query's rows, in the order of the source text.
         deterministic: True when Python that runs on its rows gives equal results for equal rows.
+        columns: The table's columns as DDL text or as Spark's type; None takes the query's.
+        column_comments: Column -> comment, besides those in `columns` or of the query.
+        constraints: Name, in lower case -> condition of a CHECK constraint.
         location: Where it was declared.
     """
 
@@ -185,5 +191,8 @@ class Declaration:
     full_refresh: FullRefresh = "staged"
     expectations: tuple[Expectation, ...] = ()
     deterministic: bool = False
+    columns: "str | StructType | None" = None
+    column_comments: Mapping[str, str] = field(default_factory=dict)
+    constraints: Mapping[str, str] = field(default_factory=dict)
     location: SourceLocation | None = None
     inputs_given: bool = False

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from delta_pipelines.errors import PipelineError, detail
+from delta_pipelines.model.constraints import constraints_of
 from delta_pipelines.model.expectation_result import ExpectationResult
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.merge_result import MergeResult
@@ -30,6 +31,7 @@ class TableFacts:
         rows_of: The commit that last changed rows; None for a view.
         files: Data files of the table, when known.
         size_bytes: Their size in bytes, when known.
+        constraints: CHECK constraints: name -> condition.
     """
 
     schema: "StructType"
@@ -38,6 +40,7 @@ class TableFacts:
     rows_of: "TableVersion | None" = None
     files: int | None = None
     size_bytes: int | None = None
+    constraints: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def data_version(self) -> int | None:
@@ -59,6 +62,7 @@ class TableFacts:
             rows_of=rows_of,
             files=state.files,
             size_bytes=state.size_bytes,
+            constraints=constraints_of(state.properties),
         )
 
 

@@ -20,7 +20,13 @@ _MAPPING_KEYS = (
     "parquet.field.id",
     "parquet.field.nested.ids",
 )
-_DEFAULTS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
+DEFAULT = "CURRENT_DEFAULT"
+"""Metadata key of a column's default, as SQL text."""
+GENERATED = "delta.generationExpression"
+"""Metadata key of a generated column's expression."""
+IDENTITY = "delta.identity."
+"""Prefix of the metadata keys of an identity column."""
+_DEFAULTS = (DEFAULT, "EXISTS_DEFAULT")
 
 
 def logical_schema(stored: StructType) -> StructType:
@@ -35,7 +41,9 @@ def declared_schema(schema: StructType) -> StructType:
     return _rebuilt(schema, lambda f: {k: v for k, v in f.metadata.items() if not _left_over(k)})
 
 
-def merged_schema(wanted: StructType, stored: StructType | None) -> StructType:
+def merged_schema(
+    wanted: StructType, stored: StructType | None, *, has_rules: bool = False
+) -> StructType:
     """The schema to write: the wanted schema, with Delta's metadata on columns that stay.
 
     A column that keeps its name (case-insensitively) and type keeps its column mapping id,
@@ -45,8 +53,10 @@ def merged_schema(wanted: StructType, stored: StructType | None) -> StructType:
     Args:
         wanted: The definition's schema.
         stored: The table's schema in its log, None for a new table.
+        has_rules: True when generation expressions and defaults come from the wanted schema too,
+            and a column keeps only its column mapping id.
     """
-    merged = _merged(declared_schema(wanted), stored)
+    merged = _merged(wanted if has_rules else declared_schema(wanted), stored, has_rules)
     assert isinstance(merged, StructType)
     return merged
 
@@ -81,12 +91,13 @@ class Layout:
     column_mapping: bool
 
 
-def needs_new_files(current: Layout, wanted: Layout) -> list[str]:
+def needs_new_files(current: Layout, wanted: Layout, *, checked: bool = False) -> list[str]:
     """List the changes that make the table's present files invalid: all rows must be replaced.
 
     Args:
         current: The table as it is.
         wanted: The table as the transaction defines it.
+        checked: True when no present row is NULL in a whole column that becomes NOT NULL.
 
     Returns:
         One phrase per change; empty when the present files stay valid.
@@ -95,7 +106,10 @@ def needs_new_files(current: Layout, wanted: Layout) -> list[str]:
     if list(current.partition_columns) != list(wanted.partition_columns):
         was, now = ", ".join(current.partition_columns), ", ".join(wanted.partition_columns)
         reasons.append(f"partitioning changes from ({was}) to ({now})")
-    reasons += _changes(current.schema, wanted.schema, "", current.column_mapping)
+    target = wanted.schema
+    if checked:
+        target = StructType([StructField(f.name, f.dataType, True, f.metadata) for f in target])
+    reasons += _changes(current.schema, target, "", current.column_mapping)
     return reasons
 
 
@@ -138,9 +152,16 @@ def is_filled_by_delta(column: StructField) -> bool:
     Args:
         column: A top-level column of a table, with its metadata.
     """
-    return "CURRENT_DEFAULT" in column.metadata or any(
-        key.startswith("delta.identity.") for key in column.metadata
-    )
+    return DEFAULT in column.metadata or is_identity(column)
+
+
+def is_identity(column: StructField) -> bool:
+    """True for an identity column of a table.
+
+    Args:
+        column: A top-level column of a table, with its metadata.
+    """
+    return any(key.startswith(IDENTITY) for key in column.metadata)
 
 
 def _left_over(key: str) -> bool:
@@ -168,30 +189,37 @@ def _rebuilt(schema: StructType, metadata: Callable[[StructField], dict[str, Any
     return rebuilt
 
 
-def _merged(wanted: DataType, stored: DataType | None) -> DataType:
+def _merged(wanted: DataType, stored: DataType | None, has_rules: bool) -> DataType:
     if isinstance(wanted, StructType):
         has = stored if isinstance(stored, StructType) else StructType()
-        return StructType([_merged_column(f, column_named(has, f.name)) for f in wanted.fields])
+        return StructType(
+            [_merged_column(f, column_named(has, f.name), has_rules) for f in wanted.fields]
+        )
     if isinstance(wanted, ArrayType):
         inner = stored.elementType if isinstance(stored, ArrayType) else None
-        return ArrayType(_merged(wanted.elementType, inner), wanted.containsNull)
+        return ArrayType(_merged(wanted.elementType, inner, has_rules), wanted.containsNull)
     if isinstance(wanted, MapType):
         key, value = (
             (stored.keyType, stored.valueType) if isinstance(stored, MapType) else (None, None)
         )
         return MapType(
-            _merged(wanted.keyType, key), _merged(wanted.valueType, value), wanted.valueContainsNull
+            _merged(wanted.keyType, key, has_rules),
+            _merged(wanted.valueType, value, has_rules),
+            wanted.valueContainsNull,
         )
     return wanted
 
 
-def _merged_column(wanted: StructField, stored: StructField | None) -> StructField:
+def _merged_column(wanted: StructField, stored: StructField | None, has_rules: bool) -> StructField:
     if stored is None or not _stays(wanted.dataType, stored.dataType):
-        return StructField(
-            wanted.name, _merged(wanted.dataType, None), wanted.nullable, wanted.metadata
-        )
-    kept = {k: v for k, v in stored.metadata.items() if _left_over(k) or k == DECLARED_TYPE}
-    inner = _merged(wanted.dataType, stored.dataType)
+        inner = _merged(wanted.dataType, None, has_rules)
+        return StructField(wanted.name, inner, wanted.nullable, wanted.metadata)
+    kept = {
+        k: v
+        for k, v in stored.metadata.items()
+        if (k in _MAPPING_KEYS if has_rules else _left_over(k) or k == DECLARED_TYPE)
+    }
+    inner = _merged(wanted.dataType, stored.dataType, has_rules)
     return StructField(wanted.name, inner, wanted.nullable, {**kept, **wanted.metadata})
 
 

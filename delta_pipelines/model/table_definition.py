@@ -23,6 +23,7 @@ from delta_pipelines.model.setting_names import COLUMN_MAPPING_MODE
 
 COLUMN_MAPPING_FEATURE = "delta.feature.columnMapping"
 CLUSTERING_FEATURE = "delta.feature.clustering"
+DEFAULTS_FEATURE = "delta.feature.allowColumnDefaults"
 TIMESTAMP_NTZ_FEATURE = "delta.feature.timestampNtz"
 OWNER = "delta_pipelines.table"
 """Set on every table that a transaction creates; it distinguishes our logs from other logs."""
@@ -53,6 +54,8 @@ class TableDefinition:
         properties: All properties to keep; other properties are removed, except Delta's own
             bookkeeping (`delta.columnMapping.*` and the like).
         comment: The table's comment, None for none.
+        has_rules: True when the schema's metadata has all defaults and generation expressions;
+            else columns keep those that the table has.
 
     Example:
         >>> from pyspark.sql.types import StringType
@@ -65,6 +68,7 @@ class TableDefinition:
     cluster_columns: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
+    has_rules: bool = field(default=False, compare=False)
 
 
 def visible_properties(configuration: Mapping[str, str]) -> dict[str, str]:

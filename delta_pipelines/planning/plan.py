@@ -17,6 +17,7 @@ from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.query.column_lineage import ColumnLineage
 from delta_pipelines.planning.query.declared_inputs import InputVersion
 from delta_pipelines.planning.refresh_set import RefreshSet
+from delta_pipelines.planning.schema.declared_columns import described
 from delta_pipelines.planning.schema.ownership import PropertyChange
 from delta_pipelines.planning.schema.schema_diff import SchemaChange
 from delta_pipelines.security.redaction import Redaction
@@ -43,6 +44,7 @@ class DatasetPlan:
         property_changes: Changes of the table's properties.
         layout_change: Change of partitioning or clustering, as a sentence.
         comment_change: (now, afterwards) when the comment changes.
+        declared: The table's declared columns; None when its columns are the query's.
         inputs: What the query reads, and at which version.
         notes: Advice and warnings.
         error: Why it cannot be planned; the run then leaves it untouched.
@@ -72,6 +74,7 @@ class DatasetPlan:
     property_changes: tuple[PropertyChange, ...] = ()
     layout_change: str | None = None
     comment_change: tuple[str | None, str | None] | None = None
+    declared: StructType | None = None
     inputs: tuple[InputVersion, ...] = ()
     notes: tuple[str, ...] = ()
     error: PipelineError | None = None
@@ -100,7 +103,7 @@ class DatasetPlan:
     def changes(self) -> tuple[str, ...]:
         """All changes besides rows, one line each."""
         changes = [f"column {change}" for change in self.schema_changes]
-        changes += [f"property {change}" for change in self.property_changes]
+        changes += [change.line for change in self.property_changes]
         changes += [self.layout_change] if self.layout_change else []
         if self.comment_change:
             before, after = self.comment_change
@@ -250,7 +253,10 @@ def render_dataset(dataset: "DatasetPlan") -> list[str]:
     what = dataset.action.replace("_", " ")
     lines = [f"{sign} {dataset.identifier} ({dataset.kind}): {what} - {dataset.reason}"]
     changes = list(dataset.changes)
-    if dataset.action == "create" and dataset.schema is not None:
+    if dataset.action == "create" and dataset.declared is not None and dataset.definition:
+        schema = dataset.definition.schema
+        changes.insert(0, f"{len(schema)} declared columns: {described(schema)}")
+    elif dataset.action == "create" and dataset.schema is not None:
         changes.insert(0, f"{len(dataset.schema)} columns: {', '.join(dataset.schema.names)}")
     changes += [
         f"reads {i.table} at version {i.version}" for i in dataset.inputs if i.version is not None

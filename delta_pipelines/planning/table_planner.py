@@ -13,6 +13,7 @@ from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.planning_scope import PlanningScope
+from delta_pipelines.planning.query.column_declaration import declared_columns
 from delta_pipelines.planning.query.declared_inputs import InputVersion, advice
 from delta_pipelines.planning.query.expressions import (
     check_constraints,
@@ -32,7 +33,7 @@ from delta_pipelines.planning.schema.flow_definition import (
     without_checkpoints,
 )
 from delta_pipelines.planning.schema.ownership import adoption, owner, property_changes
-from delta_pipelines.planning.schema.schema_diff import diff_schemas
+from delta_pipelines.planning.schema.schema_diff import schema_changes
 from delta_pipelines.planning.schema.table_constraints import rule_notes
 from delta_pipelines.planning.schema.target_definition import layout_change
 from delta_pipelines.planning.skipping.dependency_trace import last_write, tables_behind, trace
@@ -57,6 +58,7 @@ class _Refresh:
         queries: The analysed query of each flow.
         is_full: True when its rows are wiped first.
         is_blocked: True when a full refresh was asked for that its properties do not allow.
+        declared: Its declared columns; None when it has those of its queries.
     """
 
     table: Table
@@ -66,6 +68,7 @@ class _Refresh:
     queries: tuple[AnalysedFlow, ...]
     is_full: bool
     is_blocked: bool
+    declared: "StructType | None" = None
 
     @property
     def frames(self) -> "list[DataFrame]":
@@ -131,7 +134,8 @@ class TablePlanner:
                 check_upsert_expressions(table, query.frame)
                 check_expectations(flow, query.frame, table.name)
         is_blocked = identifier in self._chosen.blocked
-        return _Refresh(table, base, gone, flows, queries, is_full, is_blocked)
+        declared = declared_columns(self._scope.spark, table)
+        return _Refresh(table, base, gone, flows, queries, is_full, is_blocked, declared)
 
     def _definition(self, refresh: _Refresh) -> TableDefinition:
         """Decide what the table is to be after the run."""
@@ -142,6 +146,7 @@ class TablePlanner:
             refresh.schemas,
             is_full_refresh=refresh.is_full,
             pipeline=self._scope.plan.pipeline,
+            declared=refresh.declared,
         )
         for flow, frame in zip(refresh.flows, refresh.frames, strict=True):
             check_spelling(flow, frame, definition.schema)
@@ -180,7 +185,8 @@ class TablePlanner:
             folders=folders,
             definition=definition,
             base=base,
-            schema_changes=tuple(diff_schemas(base.schema, definition.schema)) if base else (),
+            declared=refresh.declared,
+            schema_changes=schema_changes(base, definition),
             property_changes=property_changes(has, definition.properties),
             layout_change=layout_change(base, definition) if base else None,
             comment_change=(base.comment, definition.comment) if base and changed_comment else None,

@@ -31,8 +31,20 @@ def definition_hash(declaration: Declaration) -> str:
         "expectations": [astuple(expectation) for expectation in declaration.expectations],
         "upsert": [upsert.keys, upsert.sequence_by, upsert.deletes_when] if upsert else None,
     }
+    rules = {
+        "columns": _columns_text(declaration),
+        "column_comments": dict(declaration.column_comments),
+        "constraints": dict(declaration.constraints),
+    }
+    # Only what is declared: the hashes of other tables stay as they were.
+    parts |= {name: rule for name, rule in rules.items() if rule}
     text = json.dumps(parts, sort_keys=True, default=list)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _columns_text(declaration: Declaration) -> str | None:
+    columns = declaration.columns
+    return columns if columns is None or isinstance(columns, str) else columns.json()
 
 
 def _input_text(bound: str | Input) -> str:

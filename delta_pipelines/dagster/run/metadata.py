@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.results import DatasetResult
 from delta_pipelines.planning.query.column_lineage import ColumnLineage
+from delta_pipelines.planning.schema.table_constraints import column_rules, columns_read
 
 COLUMN_LINEAGE = "dagster/column_lineage"
 
@@ -136,14 +137,22 @@ def row_counts(result: DatasetResult) -> dict[str, int]:
     return counts
 
 
-def column_schema(schema: StructType, keys: tuple[str, ...] = ()) -> dg.TableSchema:
+def column_schema(
+    schema: StructType, keys: tuple[str, ...] = (), checks: Mapping[str, str] | None = None
+) -> dg.TableSchema:
     """A table's columns with types, comments and constraints.
 
     Args:
         schema: Its columns in Spark's types.
         keys: Columns that identify a row, case-insensitive.
+        checks: Its CHECK constraints: name -> condition.
     """
     folded = {key.lower() for key in keys}
+    texts = {name: f"CHECK {name}: {condition}" for name, condition in (checks or {}).items()}
+    reads = {
+        name: {column.lower() for column in columns_read(condition)}
+        for name, condition in (checks or {}).items()
+    }
     columns = [
         dg.TableColumn(
             name=field.name,
@@ -152,15 +161,20 @@ def column_schema(schema: StructType, keys: tuple[str, ...] = ()) -> dg.TableSch
             constraints=dg.TableColumnConstraints(
                 nullable=field.nullable,
                 unique=folded == {field.name.lower()},
-                other=["key"] if field.name.lower() in folded else [],
+                other=[
+                    *(["key"] if field.name.lower() in folded else []),
+                    *column_rules(field),
+                    *(texts[name] for name in texts if field.name.lower() in reads[name]),
+                ],
             ),
         )
         for field in schema.fields
     ]
-    if len(keys) < 2:
+    unique = [f"unique ({', '.join(keys)})"] if len(keys) > 1 else []
+    if not unique and not texts:
         return dg.TableSchema(columns=columns)
-    unique = dg.TableConstraints(other=[f"unique ({', '.join(keys)})"])
-    return dg.TableSchema(columns=columns, constraints=unique)
+    constraints = dg.TableConstraints(other=[*unique, *texts.values()])
+    return dg.TableSchema(columns=columns, constraints=constraints)
 
 
 def _merge(result: DatasetResult) -> dict[str, MetadataEntry]:
@@ -188,7 +202,7 @@ def _facts(result: DatasetResult, keys: tuple[str, ...]) -> dict[str, MetadataEn
     if facts is None:
         return {}
     metadata: dict[str, MetadataEntry] = {
-        "dagster/column_schema": column_schema(facts.schema, keys)
+        "dagster/column_schema": column_schema(facts.schema, keys, facts.constraints)
     }
     if facts.location is not None:
         metadata["dagster/uri"] = facts.location

@@ -1,5 +1,6 @@
 """Translate a dataset into an asset spec; users override one method."""
 
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,9 +10,11 @@ import dagster as dg
 from delta_pipelines.dagster.specs.asset_keys import asset_key, qualified_name
 from delta_pipelines.dagster.specs.description import describe
 from delta_pipelines.dagster.specs.upstream import code_version, upstream_identifiers
+from delta_pipelines.graph.column_rules import columns_text, constraint_texts
 from delta_pipelines.graph.graph import Dataset, Graph, Source, Table
 from delta_pipelines.model.declarations import Declaration
 from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.security.redaction import Redaction
 
 
 @dataclass(frozen=True)
@@ -147,13 +150,15 @@ def _kinds(dataset: Dataset) -> set[str]:
 
 
 def _layout(declaration: Declaration) -> dict[str, object]:
-    upsert = declaration.upsert
+    upsert, known = declaration.upsert, Redaction.of(os.environ)
     entries = {
         "keys": ", ".join(upsert.keys) if upsert else None,
         "sequence_by": upsert.sequence_by if upsert else None,
         "deletes_when": upsert.deletes_when if upsert else None,
         "partition_columns": ", ".join(declaration.partition_cols),
         "clustering_columns": ", ".join(declaration.cluster_by),
+        "columns": known.text(columns_text(declaration)),
+        "constraints": known.text(", ".join(constraint_texts(declaration))),
     }
     return {f"delta_pipelines/{key}": value for key, value in entries.items() if value}
 

@@ -16,6 +16,7 @@ from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES, explain, expl
 from delta_pipelines.delta.log.data_versions import KEEPS_ROWS_KEY, note_write
 from delta_pipelines.delta.log.snapshots import OpenLog, open_log, state_of
 from delta_pipelines.delta.write.conflicts import conflict_error
+from delta_pipelines.delta.write.kept_rows import check_kept_rows, has_new_rules
 from delta_pipelines.delta.write.metadata import WantedMetadata
 from delta_pipelines.delta.write.optimistic_transaction import Staging
 from delta_pipelines.delta.write.row_casts import conform
@@ -74,6 +75,7 @@ class DeltaTransaction:
             self._stored = self._staging.stored()
         self._wanted: WantedMetadata | None = None
         self._wrote = self._cleared = self._removed = self._marked = self._done = False
+        self._checked = False
 
     @property
     def location(self) -> str:
@@ -125,6 +127,7 @@ class DeltaTransaction:
             raise DatasetError(
                 "the table is new: define it before you write rows.", dataset=self._dataset
             )
+        self._check_kept_rows()
         reached(Step.WRITE, self._dataset)
         with self._working():
             schema = logical_schema(self._staging.schema)
@@ -276,13 +279,24 @@ class DeltaTransaction:
             return
         if self._stored is None or self._cleared or (self.base and self.base.files == 0):
             return
-        reasons = needs_new_files(self._stored.layout, self._wanted.layout)
+        self._check_kept_rows()
+        reasons = needs_new_files(self._stored.layout, self._wanted.layout, checked=True)
         if reasons:
             raise SchemaChangeError(
                 f"{'; '.join(reasons)}: existing files would be read wrongly, so all rows must be "
                 "replaced (run a full refresh).",
                 dataset=self._dataset,
             )
+
+    def _check_kept_rows(self) -> None:
+        """Check rows that stay against rules that are new, once and before any row is written."""
+        stored, wanted = self._stored, self._wanted
+        if stored is None or wanted is None or self._cleared or self._checked:
+            return
+        self._checked = True
+        if (self.base is None or self.base.files != 0) and has_new_rules(stored, wanted):
+            with self._working():
+                check_kept_rows(self._staging.rows(), stored, wanted, self._dataset)
 
     def _keeps_rows(self) -> bool:
         """True if only properties, comment or layout change; for Delta that is a WRITE too."""

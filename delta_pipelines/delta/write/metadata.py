@@ -6,11 +6,18 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from delta_pipelines.errors import SchemaChangeError
-from delta_pipelines.model.schema_mapping import Layout, column_named, mapped_schema, merged_schema
+from delta_pipelines.model.schema_mapping import (
+    DEFAULT,
+    Layout,
+    column_named,
+    mapped_schema,
+    merged_schema,
+)
 from delta_pipelines.model.setting_names import COLUMN_MAPPING_MODE
 from delta_pipelines.model.table_definition import (
     CLUSTERING_FEATURE,
     COLUMN_MAPPING_FEATURE,
+    DEFAULTS_FEATURE,
     TIMESTAMP_NTZ_FEATURE,
     TableDefinition,
     check_definition,
@@ -89,7 +96,8 @@ def wanted_metadata(
             the definition would turn off the table's column mapping.
     """
     check_definition(definition, dataset)
-    schema = merged_schema(definition.schema, stored.schema if stored else None)
+    has = stored.schema if stored else None
+    schema = merged_schema(definition.schema, has, has_rules=definition.has_rules)
     current = stored.configuration if stored else None
     configuration = merged_configuration(properties, current, owner=dataset)
     odd = needs_column_mapping(schema)
@@ -117,6 +125,9 @@ def wanted_metadata(
     if stored and has_timestamp_ntz(schema) and "timestampNtz" not in stored.features:
         # Delta turns on this feature by itself only when it creates a table.
         configuration[TIMESTAMP_NTZ_FEATURE] = "supported"
+    has_defaults = any(DEFAULT in column.metadata for column in schema.fields)
+    if has_defaults and (stored is None or "allowColumnDefaults" not in stored.features):
+        configuration[DEFAULTS_FEATURE] = "supported"
     return WantedMetadata(
         schema,
         tuple(_as_in_schema(name, schema) for name in definition.partition_columns),

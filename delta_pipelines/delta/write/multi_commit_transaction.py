@@ -28,7 +28,13 @@ from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.model.column_types import nullable
 from delta_pipelines.model.identifiers import Identifier, quoted
 from delta_pipelines.model.run_steps import Step, reached
-from delta_pipelines.model.schema_mapping import Layout, declared_schema, needs_new_files
+from delta_pipelines.model.schema_mapping import (
+    DEFAULT,
+    GENERATED,
+    Layout,
+    declared_schema,
+    needs_new_files,
+)
 from delta_pipelines.model.setting_names import COLUMN_MAPPING_MODE
 from delta_pipelines.model.table_definition import (
     OWNER,
@@ -75,6 +81,13 @@ class SeveralCommits:
             )
         reached(Step.DEFINE, self._dataset)
         check_definition(definition, self._dataset)
+        ruled = [f.name for f in definition.schema if {DEFAULT, GENERATED} & f.metadata.keys()]
+        if definition.has_rules and ruled:
+            raise DatasetError(
+                f"column {', '.join(ruled)} has a declared default or is generated, which needs a "
+                f"write in one commit, and that is not possible here: {self.reason}",
+                dataset=self._dataset,
+            )
         if self.base is None or definition != self.base.definition:
             self._definition = definition
 

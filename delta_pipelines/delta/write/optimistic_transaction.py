@@ -206,6 +206,13 @@ class Staging:
             opened.log.createDataFrame(opened.snapshot, files, False, self._jvm.none)
         )
 
+    def rows(self) -> DataFrame:
+        """Read all rows of the base version; any concurrent change of them conflicts."""
+        opened, files = self._opened, self._all_files()
+        return self._jvm.frame(
+            opened.log.createDataFrame(opened.snapshot, files, False, self._jvm.none)
+        )
+
     def last_txn_version(self, app_id: str) -> int:
         """Return an application's last batch or -1; a concurrent batch conflicts from now on."""
         return last_txn_version(self._txn, self._opened.snapshot, app_id)

@@ -13,7 +13,7 @@ from delta_pipelines.delta.jvm.bridge import Jvm
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.model.column_types import can_widen, twins
 from delta_pipelines.model.identifiers import quoted
-from delta_pipelines.model.schema_mapping import column_named, same_type
+from delta_pipelines.model.schema_mapping import GENERATED, column_named, same_type
 
 
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
@@ -87,6 +87,19 @@ def conform(rows: DataFrame, schema: StructType, dataset: str) -> DataFrame:
         value = _converted(value, source.dataType, column.dataType, source.nullable)
         selected.append(value.alias(column.name))
     return rows.select(*selected)
+
+
+def with_generated(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Compute the generated columns that rows lack, as Delta would when it writes them.
+
+    Args:
+        rows: Rows that `conform` returned.
+        schema: The table's logical schema, with generation expressions.
+    """
+    given = {name.lower() for name in rows.columns}
+    missing = [f for f in schema.fields if GENERATED in f.metadata and f.name.lower() not in given]
+    computed = {f.name: F.expr(f.metadata[GENERATED]).cast(f.dataType) for f in missing}
+    return rows.withColumns(computed) if computed else rows
 
 
 def _identical(have: DataType, want: DataType) -> bool:

@@ -11,6 +11,7 @@ from delta_pipelines.delta.write.row_casts import empty_frame
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.graph.row_expressions import PREFIX, parsed_expression, row_expression_problem
+from delta_pipelines.model.constraints import constraints_of
 from delta_pipelines.model.identifiers import quoted
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.planning.query.judged_rows import judged
@@ -79,7 +80,6 @@ def newer(source: str, target: str) -> str:
 
 
 _SIDE = "__dp_side"
-_CONSTRAINT = "delta.constraints."
 
 
 def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
@@ -107,7 +107,7 @@ def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
             of_target = qualified(text, _SIDE)
         except ValueError as error:
             raise DatasetError(f"{what}: {error}", dataset=table.name) from error
-        given = _type_of(text, frame, what, table.name)
+        given = type_of(text, frame, what, table.name)
         if not are_alike(frame.alias(_SIDE), text, of_target):
             raise DatasetError(
                 f"{what} {text!r}: it is not clear which of its names are columns; compute it as "
@@ -118,7 +118,7 @@ def check_upsert_expressions(table: Table, frame: "DataFrame") -> None:
             _check_condition(given, text, what, table.name)
         else:
             # A refresh compares it with the table's value.
-            _type_of(f"({text}\n) >= ({text}\n)", frame, what, table.name)
+            type_of(f"({text}\n) >= ({text}\n)", frame, what, table.name)
         if not is_deterministic(frame.select(F.expr(text))):
             raise DatasetError(
                 f"{what} {text!r} gives another value each time it is computed, so two runs would "
@@ -141,15 +141,24 @@ def check_constraints(
     Raises:
         DatasetError: Names the constraint and what is wrong with it.
     """
-    has = base.properties if base is not None else {}
-    for key, text in definition.properties.items():
-        if key.lower().startswith(_CONSTRAINT) and has.get(key) != text:
-            what = f"CHECK constraint {key[len(_CONSTRAINT) :]}"
+    from pyspark.sql import functions as F
+
+    has = constraints_of(base.properties) if base is not None else {}
+    for name, text in constraints_of(definition.properties).items():
+        if has.get(name) != text:
+            what = f"CHECK constraint {name}"
             problem = row_expression_problem(text)
             if problem:
                 raise DatasetError(f"{what} {text!r}: {problem}", dataset=dataset)
-            given = _type_of(text, empty_frame(session, definition.schema), what, dataset)
+            frame = empty_frame(session, definition.schema)
+            given = type_of(text, frame, what, dataset)
             _check_condition(given, text, what, dataset)
+            if not is_deterministic(frame.select(F.expr(text))):
+                raise DatasetError(
+                    f"{what} {text!r} gives another value each time it is computed, so Delta "
+                    f"cannot check it.",
+                    dataset=dataset,
+                )
 
 
 def check_expectations(flow: Flow, frame: "DataFrame", dataset: str) -> None:
@@ -165,7 +174,7 @@ def check_expectations(flow: Flow, frame: "DataFrame", dataset: str) -> None:
     """
     for expectation in flow.declaration.expectations:
         what = f"expectation {expectation.name!r}:"
-        given = _type_of(expectation.condition, frame, what, dataset)
+        given = type_of(expectation.condition, frame, what, dataset)
         _check_condition(given, expectation.condition, what, dataset)
 
 
@@ -216,7 +225,18 @@ def _is_case_sensitive(frame: "DataFrame") -> bool:
     return is_on(frame.sparkSession, "spark.sql.caseSensitive", "false")
 
 
-def _type_of(text: str, frame: "DataFrame", what: str, dataset: str) -> "DataType":
+def type_of(text: str, frame: "DataFrame", what: str, dataset: str) -> "DataType":
+    """The type of a SQL expression over the columns of a frame; run nothing.
+
+    Args:
+        text: The expression.
+        frame: Has the columns that it may read.
+        what: What the expression is, for messages.
+        dataset: Declared name, for messages.
+
+    Raises:
+        DatasetError: Spark cannot analyse it.
+    """
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 

@@ -14,8 +14,10 @@ from delta_pipelines.model.checkpoints import (
     checkpoints_of,
     next_epoch,
 )
+from delta_pipelines.model.column_types import nullable
 from delta_pipelines.model.table_definition import TableDefinition, columns
 from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.schema.declared_columns import check_flows
 from delta_pipelines.planning.schema.schema_evolution import Refused, merged_schema, nullable_schema
 from delta_pipelines.planning.schema.target_definition import table_definition, ways_out
 
@@ -69,6 +71,7 @@ def flow_definition(
     *,
     is_full_refresh: bool,
     pipeline: str,
+    declared: StructType | None = None,
 ) -> TableDefinition:
     """Decide a table's definition from the columns of all its flows.
 
@@ -81,23 +84,28 @@ def flow_definition(
         given: Flow's name -> columns of its query.
         is_full_refresh: True when its rows are wiped first.
         pipeline: Name of the pipeline.
+        declared: Its declared columns; None for those of its flows.
 
     Raises:
         DatasetError: The table belongs to another pipeline, or a named column does not exist.
-        SchemaChangeError: Its flows do not fit together, one of them lost a column, or the table
-            does not accept a change.
+        SchemaChangeError: Its flows do not fit together or the declared columns, one of them lost
+            a column, or the table does not accept a change.
     """
+    if declared is not None:
+        check_flows(table, declared, given)
     definition = table_definition(
         table,
         base,
         flows_schema(table, list(given.values())),
         is_full_refresh=is_full_refresh,
         pipeline=pipeline,
+        declared=declared,
     )
     if base is None or not table.keeps_rows:
         return definition
     if not is_full_refresh:
-        _check_given(table, base, given)
+        if declared is None:
+            _check_given(table, base, given)
         return definition
     properties = {**definition.properties, **next_epoch(base.properties)}
     return dataclasses.replace(definition, properties=properties)
@@ -129,9 +137,10 @@ def without_checkpoints(definition: TableDefinition) -> TableDefinition:
 def fits(query: StructType, table: StructType) -> bool:
     """True when a flow's columns fit into a table's columns without changing them."""
     try:
-        return merged_schema(table, nullable_schema(query)) == table
+        merged = merged_schema(table, nullable_schema(query))
     except Refused:
         return False
+    return nullable(merged) == nullable(table)
 
 
 def flows_schema(table: Table, schemas: Sequence[StructType]) -> StructType:

@@ -7,11 +7,12 @@ on the table itself stays. So the table stores the list of declared keys.
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.checkpoints import CHECKPOINTS_KEY, EPOCH_KEY, REPLACED_KEY
+from delta_pipelines.model.constraints import CONSTRAINT
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.stored_values import (
     MalformedValueError,
@@ -54,6 +55,13 @@ class PropertyChange:
         if after is None:
             return f"- {self.key} = {before}"
         return f"~ {self.key}: {before} -> {after}"
+
+    @property
+    def line(self) -> str:
+        """The change as a line of a plan."""
+        if not self.key.startswith(CONSTRAINT):
+            return f"property {self}"
+        return f"constraint {replace(self, key=self.key.removeprefix(CONSTRAINT))}"
 
     @property
     def shown(self) -> tuple[str | None, str | None]:

@@ -6,8 +6,13 @@ from typing import Literal
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from delta_pipelines.model.column_types import comment_of
+from delta_pipelines.model.schema_mapping import DEFAULT, GENERATED
+from delta_pipelines.model.table_definition import TableDefinition
+from delta_pipelines.model.table_state import TableState
 
-ChangeKind = Literal["add", "drop", "type", "nullability", "comment", "order"]
+ChangeKind = Literal[
+    "add", "drop", "type", "nullability", "comment", "order", "default", "generated"
+]
 
 
 @dataclass(frozen=True)
@@ -15,7 +20,8 @@ class SchemaChange:
     """One difference between a table's schema and the wanted one.
 
     Args:
-        kind: `add`, `drop`, `type`, `nullability`, `comment` or `order`.
+        kind: `add`, `drop`, `type`, `nullability`, `comment` or `order`; for declared columns also
+            `default` or `generated`.
         column: Dotted path; `element`, `key` and `value` step into arrays and maps. Of an `order`
             change: the struct whose fields moved, empty for the table itself.
         current: What the table has, as text; None for an addition.
@@ -59,6 +65,46 @@ def diff_schemas(current: StructType, target: StructType) -> list[SchemaChange]:
         [SchemaChange(kind='add', column='b', current=None, target='bigint')]
     """
     return _diff_structs(current, target, "")
+
+
+def schema_changes(
+    base: TableState | None, definition: TableDefinition
+) -> tuple[SchemaChange, ...]:
+    """The changes of a table's columns; none when it is new.
+
+    Args:
+        base: The table as it is, None when it does not exist.
+        definition: What it is to be.
+    """
+    if base is None:
+        return ()
+    rules = diff_rules(base.schema, definition.schema) if definition.has_rules else []
+    return (*diff_schemas(base.schema, definition.schema), *rules)
+
+
+def diff_rules(current: StructType, target: StructType) -> list[SchemaChange]:
+    """Compare the defaults and generation expressions of the columns that stay.
+
+    Args:
+        current: What the table has, with metadata.
+        target: What is wanted, with metadata.
+
+    Example:
+        >>> from pyspark.sql.types import IntegerType
+        >>> current = StructType().add("a", IntegerType())
+        >>> target = StructType().add("a", IntegerType(), True, {"CURRENT_DEFAULT": "0"})
+        >>> [str(change) for change in diff_rules(current, target)]
+        ['~ a default: None -> 0']
+    """
+    before = {field.name: field for field in current.fields}
+    keys: dict[ChangeKind, str] = {"default": DEFAULT, "generated": GENERATED}
+    return [
+        SchemaChange(kind, field.name, before[field.name].metadata.get(key), now)
+        for field in target.fields
+        if field.name in before
+        for kind, key in keys.items()
+        if before[field.name].metadata.get(key) != (now := field.metadata.get(key))
+    ]
 
 
 def _diff_structs(current: StructType, target: StructType, prefix: str) -> list[SchemaChange]:

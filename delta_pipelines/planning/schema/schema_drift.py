@@ -11,28 +11,37 @@ apply to a new table or to a full refresh: both take the query's columns.
 """
 
 from collections.abc import Sequence
+from typing import get_args
 
 from pyspark.sql.types import StructType
 
 from delta_pipelines.model.declarations import SchemaDrift
-from delta_pipelines.planning.schema.schema_diff import ChangeKind, SchemaChange, diff_schemas
+from delta_pipelines.planning.schema.schema_diff import (
+    ChangeKind,
+    SchemaChange,
+    diff_rules,
+    diff_schemas,
+)
 from delta_pipelines.planning.schema.schema_evolution import Refused
 
 _TAKEN: dict[SchemaDrift, frozenset[ChangeKind]] = {
-    "evolve": frozenset({"add", "drop", "type", "nullability", "order", "comment"}),
+    "evolve": frozenset(get_args(ChangeKind)),
     "add_columns": frozenset({"add", "comment"}),
     "fail": frozenset({"comment"}),
 }
 _POLICY_TEXT = {"add_columns": "accepts only new columns", "fail": "accepts no column change"}
 
 
-def check_drift(policy: SchemaDrift, current: StructType, target: StructType) -> None:
+def check_drift(
+    policy: SchemaDrift, current: StructType, target: StructType, *, has_rules: bool = False
+) -> None:
     """Refuse changes that a policy does not accept.
 
     Args:
         policy: The dataset's `schema_drift`.
         current: The table's columns.
         target: Its columns after the refresh.
+        has_rules: True when `target` also has the defaults and generation expressions.
 
     Raises:
         Refused: Lists every change that is not accepted.
@@ -43,7 +52,9 @@ def check_drift(policy: SchemaDrift, current: StructType, target: StructType) ->
         >>> target = StructType().add("a", IntegerType()).add("b", LongType())
         >>> check_drift("add_columns", current, target)
     """
-    refused = refused_changes(policy, diff_schemas(current, target))
+    changes = diff_schemas(current, target)
+    changes += diff_rules(current, target) if has_rules else []
+    refused = refused_changes(policy, changes)
     if refused:
         listed = "; ".join(str(change) for change in refused)
         raise Refused(

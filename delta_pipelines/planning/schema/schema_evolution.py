@@ -15,7 +15,12 @@ from dataclasses import dataclass
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
 from delta_pipelines.model.column_types import can_widen, comment_of, nullable, twins
-from delta_pipelines.model.schema_mapping import is_filled_by_delta
+from delta_pipelines.model.schema_mapping import (
+    GENERATED,
+    column_named,
+    is_filled_by_delta,
+    is_identity,
+)
 from delta_pipelines.model.table_definition import columns
 from delta_pipelines.planning.schema.schema_diff import diff_schemas
 
@@ -84,6 +89,64 @@ def merged_schema(left: StructType, right: StructType) -> StructType:
         'struct<a:bigint,b:string,c:string>'
     """
     return _Union(left="one flow", right="another flow", is_table=False).of(left, right)
+
+
+def evolved_to_declared(current: StructType, declared: StructType, *, has_rows: bool) -> StructType:
+    """The new schema of a table that keeps its rows and has declared columns.
+
+    Args:
+        current: The table's columns.
+        declared: The declared columns.
+        has_rows: True when the table has rows.
+
+    Returns:
+        The declared columns in the declared order, in the table's spelling.
+
+    Raises:
+        Refused: Existing rows would not fit: a column is not declared, has a narrower or another
+            type, or is computed in another way.
+
+    Example:
+        >>> from pyspark.sql.types import IntegerType, LongType
+        >>> current = StructType().add("a", IntegerType())
+        >>> declared = StructType().add("b", LongType()).add("A", LongType(), nullable=False)
+        >>> evolved_to_declared(current, declared, has_rows=True).simpleString()
+        'struct<b:bigint,a:bigint>'
+    """
+    union = _Union(left="the table", right="the declaration", is_table=True).of(current, declared)
+    refusals = [
+        f"column {field.name} is an identity column, which cannot be declared: declare no columns."
+        for field in current.fields
+        if is_identity(field)
+    ]
+    fields = []
+    for field in declared.fields:
+        merged, before = column_named(union, field.name), column_named(current, field.name)
+        assert merged is not None
+        fields.append(StructField(merged.name, merged.dataType, field.nullable, field.metadata))
+        expression = field.metadata.get(GENERATED)
+        was = before.metadata.get(GENERATED) if before else None
+        if has_rows and expression is not None and expression != was:
+            refusals.append(
+                f"column {field.name} is generated as {expression}, and existing rows were not "
+                f"computed so."
+            )
+    refusals += [
+        f"column {field.name} ({field.dataType.simpleString()}) is not in the declaration, and a "
+        f"table that keeps its rows keeps its columns."
+        for field in union.fields
+        if column_named(declared, field.name) is None and not is_identity(field)
+    ]
+    schema = StructType(fields)
+    refusals += [
+        f"column {change.column} is {change.current} in the table and {change.target} in the "
+        f"declaration, and not every {change.current} can be kept as {change.target}."
+        for change in diff_schemas(schema, declared)
+        if change.kind == "type"
+    ]
+    if refusals:
+        raise Refused(refusals)
+    return schema
 
 
 def spelled_otherwise(table: StructType, query: StructType) -> list[str]:

@@ -13,10 +13,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from delta_pipelines.model.column_types import DECLARED_TYPE
-from delta_pipelines.model.schema_mapping import column_named
+from delta_pipelines.model.constraints import constraints_of
+from delta_pipelines.model.schema_mapping import DEFAULT, GENERATED, column_named, is_identity
 from delta_pipelines.planning.schema.schema_evolution import Refused, evolved_schema
 
-_CONSTRAINT = "delta.constraints."
 _IDENTITY = "delta.identity.allowExplicitInsert"
 _CHAR = re.compile(r"(?<!var)char\(")
 
@@ -37,11 +37,8 @@ def broken_constraints(
         One sentence per constraint, with what to do.
     """
     sentences = []
-    for key, text in properties.items():
-        if not key.startswith(_CONSTRAINT):
-            continue
-        name = key.removeprefix(_CONSTRAINT)
-        lost = [c for c in _columns_read(text) if _loses(c, current, target)]
+    for name, text in constraints_of(properties).items():
+        lost = [c for c in columns_read(text) if _loses(c, current, target)]
         if lost:
             sentences.append(
                 f"CHECK constraint {name} ({text}) reads {', '.join(lost)}, which this refresh "
@@ -62,7 +59,7 @@ def rule_notes(current: StructType, target: StructType) -> tuple[str, ...]:
     for column in current.fields:
         now = column_named(target, column.name)
         stays = now is not None and now.dataType == column.dataType
-        for rule in _rules(column):
+        for rule in column_rules(column):
             if not stays:
                 notes.append(f"column {column.name} is no longer {rule}: it is dropped or retyped")
         length = column.metadata.get(DECLARED_TYPE)
@@ -116,20 +113,31 @@ def is_always_generated(identity: StructField) -> bool:
     return not identity.metadata[_IDENTITY]
 
 
-def _rules(column: StructField) -> list[str]:
+def column_rules(column: StructField) -> list[str]:
+    """The rules of a column besides NOT NULL, each as a phrase: generation, default and the like.
+
+    Args:
+        column: A column of a table, with its metadata.
+    """
     metadata, rules = column.metadata, []
-    if "delta.generationExpression" in metadata:
-        rules.append(f"generated as {metadata['delta.generationExpression']}")
-    if any(key.startswith("delta.identity.") for key in metadata):
+    if GENERATED in metadata:
+        rules.append(f"generated as {metadata[GENERATED]}")
+    if is_identity(column):
         rules.append("an identity column")
-    if "CURRENT_DEFAULT" in metadata:
-        rules.append(f"defaulted to {metadata['CURRENT_DEFAULT']}")
+    if DEFAULT in metadata:
+        rules.append(f"defaulted to {metadata[DEFAULT]}")
     if DECLARED_TYPE in metadata:
         rules.append(str(metadata[DECLARED_TYPE]))
     return rules
 
 
-def _columns_read(condition: str) -> list[str]:
+def columns_read(condition: str) -> list[str]:
+    """The columns that a SQL condition reads; none when it cannot be parsed.
+
+    Example:
+        >>> columns_read("amount > 0 AND currency IS NOT NULL")
+        ['amount', 'currency']
+    """
     try:
         parsed = sqlglot.parse_one(condition, dialect="spark")
     except SqlglotError:

@@ -2,9 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql.types import DataType, MapType, StructType, TimeType, VariantType
+from pyspark.sql.types import (
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    TimeType,
+    VariantType,
+)
 
 from delta_pipelines.errors import DatasetError, SchemaChangeError
+from delta_pipelines.graph.column_rules import declared_properties
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.graph.suggestions import suggestion
 from delta_pipelines.graph.validation import RESERVED_NAME_PREFIX
@@ -14,6 +22,7 @@ from delta_pipelines.model.setting_names import APPEND_ONLY, DELETION_VECTORS
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_definition import columns as columns_of
 from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.schema.declared_columns import commented, unknown_comments
 from delta_pipelines.planning.schema.ownership import (
     KIND_KEY,
     check_owner,
@@ -26,6 +35,7 @@ from delta_pipelines.planning.schema.schema_drift import check_drift
 from delta_pipelines.planning.schema.schema_evolution import (
     Refused,
     evolved_schema,
+    evolved_to_declared,
     nullable_schema,
 )
 from delta_pipelines.planning.schema.table_constraints import (
@@ -52,6 +62,7 @@ def table_definition(
     *,
     is_full_refresh: bool,
     pipeline: str,
+    declared: StructType | None = None,
 ) -> TableDefinition:
     """Decide a table's definition.
 
@@ -61,37 +72,66 @@ def table_definition(
         query: Columns of its query.
         is_full_refresh: True when its rows are wiped first.
         pipeline: Name of the pipeline.
+        declared: Its declared columns, which the query fits (`check_flows`); None for the query's.
 
     Raises:
         DatasetError: The table belongs to another pipeline, or a named column does not exist.
         SchemaChangeError: This kind of table does not accept a change.
     """
     declaration = table.declaration
-    wanted = nullable_schema(query)
+    wanted = declared if declared is not None else _with_comments(table, nullable_schema(query))
     _check_columns(table, wanted)
     if base is not None:
         _check_owner(table, base, pipeline)
         _check_kind(table, base, is_full_refresh=is_full_refresh)
         _check_append_only(table, base, is_full_refresh=is_full_refresh)
-    schema = wanted if base is None or is_full_refresh else _evolved(table, base, wanted)
+    kept = None if is_full_refresh else base
+    has_rules = declared is not None
+    if has_rules:
+        wanted = _with_keys(table, kept, wanted)
+    schema = wanted if kept is None else _evolved(table, kept, wanted, has_rules=has_rules)
     current = base.properties if base else _at_creation(table)
     properties = target_properties(
         current,
-        declaration.table_properties,
+        declared_properties(declaration),
         pipeline=pipeline,
         owns_comment=declaration.comment is not None,
     )
     if base is not None:
         _check_constraints(table, base, properties, schema)
         _check_padded_keys(table, base, schema)
-        _check_identities(table, base, wanted)
+        if not has_rules:
+            _check_identities(table, base, wanted)
     return TableDefinition(
         schema=schema,
         partition_columns=_spelled(declaration.partition_cols, schema),
         cluster_columns=_spelled(declaration.cluster_by, schema),
         properties={**properties, KIND_KEY: table.kind},
         comment=target_comment(current, base.comment if base else None, declaration.comment),
+        has_rules=has_rules,
     )
+
+
+def _with_comments(table: Table, query: StructType) -> StructType:
+    comments = table.declaration.column_comments
+    unknown = unknown_comments(comments, query)
+    if unknown:
+        raise DatasetError(" ".join(unknown), dataset=table.name)
+    return commented(query, comments)
+
+
+def _with_keys(table: Table, base: TableState | None, schema: StructType) -> StructType:
+    """Make the keys of an upsert NOT NULL, if no old rows may be NULL there (`base` is None)."""
+    upsert = table.declaration.upsert
+    keys = {key.lower() for key in upsert.keys} if upsert else set()
+    fields = []
+    for field in schema.fields:
+        before = column_named(base.schema, field.name) if base else None
+        nullable = field.nullable
+        if field.name.lower() in keys:
+            nullable = nullable and base is not None and (before is None or before.nullable)
+        fields.append(StructField(field.name, field.dataType, nullable, field.metadata))
+    return StructType(fields)
 
 
 def _at_creation(table: Table) -> dict[str, str]:
@@ -117,7 +157,7 @@ def _layout(table: TableState | TableDefinition) -> str:
     return "neither partitioned nor clustered"
 
 
-def _evolved(table: Table, base: TableState, wanted: StructType) -> StructType:
+def _evolved(table: Table, base: TableState, wanted: StructType, *, has_rules: bool) -> StructType:
     declared = _spelled(table.declaration.partition_cols, base.schema)
     if table.keeps_rows and tuple(base.partition_columns) != declared:
         raise SchemaChangeError(
@@ -128,8 +168,12 @@ def _evolved(table: Table, base: TableState, wanted: StructType) -> StructType:
             dataset=table.name,
         )
     try:
-        schema = evolved_schema(base.schema, wanted) if table.keeps_rows else wanted
-        check_drift(table.declaration.schema_drift, base.schema, schema)
+        schema = wanted
+        if table.keeps_rows and has_rules:
+            schema = evolved_to_declared(base.schema, wanted, has_rows=base.files != 0)
+        elif table.keeps_rows:
+            schema = evolved_schema(base.schema, wanted)
+        check_drift(table.declaration.schema_drift, base.schema, schema, has_rules=has_rules)
     except Refused as refused:
         reasons = " ".join(refused.reasons)
         raise SchemaChangeError(
@@ -194,6 +238,8 @@ def ways_out(table: Table, base: TableState, query: str = "query") -> str:
         query: `query` or `flow`: the word for the source of its rows.
     """
     ways = [f"let the {query} give what the table has (cast, or select the column)"]
+    if table.declaration.columns is not None:
+        ways = ["declare in columns= what the table has"]
     if table.declaration.schema_drift != "evolve":
         ways.append("declare another schema_drift")
     return f"Ways out: {', '.join(ways)}, or {full_refresh_of(table, base.properties)}."

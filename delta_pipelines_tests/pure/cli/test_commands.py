@@ -81,6 +81,18 @@ def test_validate_lists_datasets_and_warnings(folder: Path, target: str) -> None
     assert "unread" in result.stderr
 
 
+def test_validate_shows_declared_columns_and_constraints(folder: Path) -> None:
+    declared = """
+sales.materialized_view("items", "SELECT 1 AS n", columns="n INT NOT NULL", constraints={
+    "positive": "n > 0"}, column_comments={"n": "[bold]number[/bold]"})
+"""
+    (folder / "scratch_declared.py").write_text(GOOD + declared, encoding="utf-8")
+    shown = invoke("validate", "scratch_declared.py:sales").stdout
+    assert "sales.items columns: n INT NOT NULL" in shown
+    assert "sales.items comment on n: [bold]number[/bold]" in shown
+    assert "sales.items constraint positive: n > 0" in shown
+
+
 def test_validate_takes_a_path_from_anywhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.parent)
     assert invoke("validate", f"{folder / 'scratch_sales.py'}:sales").exit_code == 0

@@ -2,6 +2,7 @@ import functools
 
 import dagster as dg
 import pytest
+from pyspark.sql.types import IntegerType, StructType
 
 from delta_pipelines.dagster import (
     DatasetTranslatorData,
@@ -104,6 +105,21 @@ def test_an_asset_carries_storage_kind_keys_and_code_reference():
     assert specs_by_name(sales_pipeline())["totals"].metadata[
         "delta_pipelines/partition_columns"
     ] == ("country")
+
+
+def test_an_asset_carries_its_declared_columns_as_text():
+    pipeline = Pipeline("p", schema="s")
+    pipeline.materialized_view(
+        "t", "SELECT 1 AS id", columns="id INT\n  NOT NULL", constraints={"small": "id < 9"}
+    )
+    pipeline.materialized_view(
+        "u", "SELECT 1 AS id", columns=StructType().add("id", IntegerType(), False)
+    )
+    specs = specs_by_name(pipeline)
+    assert specs["t"].metadata["delta_pipelines/columns"] == "id INT NOT NULL"
+    assert specs["t"].metadata["delta_pipelines/constraints"] == "small: id < 9"
+    assert specs["u"].metadata["delta_pipelines/columns"] == "id int NOT NULL"
+    assert "delta_pipelines/constraints" not in specs["u"].metadata
 
 
 def test_every_asset_is_skippable_even_when_a_translator_forgets_it():

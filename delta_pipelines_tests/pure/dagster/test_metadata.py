@@ -175,3 +175,22 @@ def test_how_an_upsert_was_merged_is_in_the_metadata():
     assert "delta_pipelines/merge_files_added" not in metadata
     reason = metadata["delta_pipelines/merge_materialize_source_reason"]
     assert reason == merge.materialize_source_reason.value
+
+
+def test_the_columns_have_their_rules_and_the_table_its_constraints():
+    schema = StructType(
+        [
+            StructField("id", IntegerType(), False),
+            StructField("n", IntegerType(), True, {"CURRENT_DEFAULT": "7"}),
+            StructField("g", IntegerType(), True, {"delta.generationExpression": "id + 1"}),
+        ]
+    )
+    shown = column_schema(schema, ("id",), {"small": "n < 9", "order": "id < n"})
+    small, order = "CHECK small: n < 9", "CHECK order: id < n"
+    assert [column.constraints.other for column in shown.columns] == [
+        ["key", order],
+        ["defaulted to 7", small, order],
+        ["generated as id + 1"],
+    ]
+    assert shown.constraints.other == [small, order]
+    assert column_schema(schema, ("id",)).constraints == dg.TableConstraints(other=[])

@@ -12,9 +12,9 @@ from delta_pipelines.declare.argument_checks import check_text, check_text_map, 
 from delta_pipelines.declare.options import check_inputs, checked_declaration
 
 
-def refused(check: Any, *arguments: object) -> str:
+def refused(check: Any, *arguments: object, **options: object) -> str:
     with pytest.raises(dp.DeclarationError) as caught:
-        check(*arguments)
+        check(*arguments, **options)
     return str(caught.value)
 
 
@@ -234,7 +234,7 @@ def test_columns_as_a_schema_are_distinguished_from_the_namespace(columns: str) 
     for given in (columns, StructType(), ["id"]):
         with pytest.raises(dp.DeclarationError, match="schema is the name of the namespace") as one:
             p.materialized_view("t", "SELECT 1 AS id", schema=given)
-        with pytest.raises(dp.DeclarationError, match="columns come from its query") as two:
+        with pytest.raises(dp.DeclarationError, match="columns of a table by columns=") as two:
             dp.Pipeline("p", schema=given)
         assert "t: schema" in str(one.value)
         assert "(database)" in str(two.value)
@@ -244,8 +244,9 @@ def test_columns_as_a_schema_are_distinguished_from_the_namespace(columns: str) 
     ("option", "hint"),
     [
         ("partitioned_by", "did you mean 'partition_cols'?"),
-        ("columns", "a table's columns come from its query"),
-        ("nonsense", "it has cluster_by, comment"),
+        ("column", "did you mean 'columns'?"),
+        ("constraint", "did you mean 'constraints'?"),
+        ("nonsense", "it has cluster_by, column_comments, columns, comment"),
     ],
 )
 def test_an_unknown_option_is_reported_with_the_nearest_one(option: str, hint: str) -> None:
@@ -253,6 +254,69 @@ def test_an_unknown_option_is_reported_with_the_nearest_one(option: str, hint: s
     with pytest.raises(dp.DeclarationError) as caught:
         p.materialized_view("t", "SELECT 1 AS id", **{option: ["a"]})
     assert hint in str(caught.value)
+
+
+def test_only_tables_have_declared_columns() -> None:
+    p = dp.Pipeline("p", schema="s")
+    for declare in (p.view, p.temporary_view):
+        with pytest.raises(dp.DeclarationError, match="its columns come from its query"):
+            declare("t", "SELECT 1 AS id", columns="id INT")
+
+
+@pytest.mark.parametrize("value", ["", "  ", ["id INT"], {"id": "INT"}, 1, "StructType()"])
+def test_columns_are_text_or_a_type(value: Any) -> None:
+    from pyspark.sql.types import StructType
+
+    value = StructType() if value == "StructType()" else value
+    p = dp.Pipeline("p", schema="s")
+    message = refused(p.materialized_view, "t", "SELECT 1 AS id", columns=value)
+    assert "t: columns must be DDL text such as" in message
+    assert f"{__file__}:" in message
+
+
+def test_columns_take_no_settings() -> None:
+    p = dp.Pipeline("p", schema="s")
+    text = "id INT COMMENT '${spark.hadoop.password}'"
+    message = refused(p.materialized_view, "t", "SELECT 1 AS id", columns=text)
+    assert "which Spark replaces by a setting" in message
+
+
+@pytest.mark.parametrize(
+    ("constraints", "part"),
+    [
+        (["n > 0"], "constraints must be a mapping of strings"),
+        ({"a": 1}, "constraints must map strings to strings"),
+        ({"not a name": "n > 0"}, "'not a name' is not a name of a constraint"),
+        ({"a": "n > 0", "A": "n > 1"}, "constraints names 'a' more than once"),
+    ],
+)
+def test_constraints_have_names_and_conditions(constraints: Any, part: str) -> None:
+    p = dp.Pipeline("p", schema="s")
+    assert part in refused(p.materialized_view, "t", "SELECT 1 AS n", constraints=constraints)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"constraints": {"a": "n >"}}, "constraint 'a': 'n >' is not a SQL expression"),
+        ({"constraints": {"a": "sum(n) > 0"}}, "constraint 'a': it is evaluated for each row"),
+        ({"constraints": {"a": "n > '\0'"}}, "constraint \"n > '\\x00'\" contains"),
+        ({"columns": "n INT COMMENT '\0'"}, "no catalog or file can store"),
+        ({"column_comments": {"n": "\0"}}, "no catalog or file can store"),
+        (
+            {"constraints": {"A": "n > 0"}, "table_properties": {"delta.constraints.a": "n > 1"}},
+            "constraint 'a' is in constraints and in table_properties",
+        ),
+    ],
+)
+def test_constraints_and_texts_are_checked_without_a_jvm(
+    options: dict[str, Any], part: str
+) -> None:
+    p = dp.Pipeline("p", schema="s")
+    p.materialized_view("t", "SELECT 1 AS n", **options)
+    with pytest.raises(dp.DeclarationError) as caught:
+        p.graph()
+    assert part in str(caught.value)
 
 
 async def coroutine(spark): ...

@@ -39,6 +39,9 @@ def test_a_definition_hash_is_16_hexadecimal_digits() -> None:
         {"comment": "c"},
         {"spark_conf": {"spark.sql.ansi.enabled": "true"}},
         {"inputs": {"t": "other"}},
+        {"columns": "n INT"},
+        {"column_comments": {"n": "key"}},
+        {"constraints": {"positive": "n > 0"}},
     ],
 )
 def test_the_hash_changes_with_everything_that_decides_rows_schema_or_layout(
