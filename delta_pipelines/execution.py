@@ -85,7 +85,6 @@ class Execution:
     """One run of a plan.
 
     Args:
-        plan: The plan to run.
         spark: A session with Delta's extension and catalog.
         run_id: Recorded in the user metadata of every commit; generated when None.
         force: Refresh also the datasets that have not changed.

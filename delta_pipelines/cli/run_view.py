@@ -34,10 +34,7 @@ def run_in_terminal(
     With `strict`, nothing at all is run when a dataset cannot be planned; the plan shows why.
 
     Args:
-        pipeline: The declarations.
         spark: A session with Delta's extension and catalog.
-        console: Where the output goes.
-        request: What to refresh.
         lease_timeout: Maximum seconds that a dataset waits for another run that works on it.
 
     Returns:

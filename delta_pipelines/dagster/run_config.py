@@ -17,7 +17,6 @@ def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
 
     Args:
         op_name: The op's name; part of the enum's name.
-        graph: The pipeline's graph.
 
     Example:
         >>> from delta_pipelines.pipeline import Pipeline
@@ -93,9 +92,6 @@ def requested_refresh(context: dg.AssetExecutionContext) -> RefreshRequest:
 
     Dagster may split an op around other assets into `name` and `name_2`. A config under `ops.name`
     reaches only the first step, so every step uses the union.
-
-    Args:
-        context: The running step.
     """
     own = read_request(context.op_execution_context.op_config)
     return own | launched_request(context, context.run)
@@ -105,7 +101,6 @@ def launched_request(context: dg.AssetExecutionContext, run: dg.DagsterRun) -> R
     """Read the refresh that the config of a run requests of all steps of this op.
 
     Args:
-        context: The running step.
         run: Its run, or an earlier run that it repeats.
     """
     op = context.op_execution_context.op_def.name

@@ -34,11 +34,9 @@ def publish(
 
     Args:
         session: Its current schema and settings are stored with the view.
-        identifier: The view.
         sql: Its SELECT.
         existing: The view as it is now; None when it does not exist.
         comment: Its comment.
-        properties: Its properties.
     """
     if existing is None:
         statement = create_view_sql(identifier, sql, comment=comment, properties=properties)

@@ -26,10 +26,8 @@ def create_view_sql(
     Never `CREATE OR REPLACE`, which drops the old view before Spark and the catalog check the new.
 
     Args:
-        identifier: The view.
         sql: Its SELECT, without a final semicolon (`published_sql`).
         comment: Its comment.
-        properties: Its properties.
 
     Example:
         >>> view = Identifier(None, "s", "v")
@@ -49,7 +47,6 @@ def alter_view_sql(identifier: Identifier, sql: str) -> str:
     """Write the statement that replaces the query of a persisted view atomically.
 
     Args:
-        identifier: The view.
         sql: Its SELECT, as for `create_view_sql`.
     """
     return f"ALTER VIEW {identifier.quoted} AS {sql}"
@@ -61,7 +58,6 @@ def relabel_view_sql(
     """Write the statements that change a view's comment and properties; none if they are equal.
 
     Args:
-        identifier: The view.
         before: Its properties, and its comment as `comment` (`labels`).
         after: The new properties and comment.
 

@@ -22,7 +22,6 @@ class TableUpkeep:
 
     Args:
         spark: A classic session; the commands run in a copy of it.
-        table: A Delta table.
         dataset: Its declared name, for messages.
         user_metadata: For the commits.
     """

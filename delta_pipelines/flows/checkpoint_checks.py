@@ -34,10 +34,6 @@ def check_not_behind(
     new rows would be ignored.
 
     Args:
-        spark: The session.
-        table: The table.
-        flow: The flow of the checkpoint.
-        transaction: A transaction on the table.
         path: The checkpoint that the table names.
 
     Raises:
@@ -81,13 +77,8 @@ def check_sources(
     commits are then recorded here, as the tables are now.
 
     Args:
-        spark: The session.
-        graph: The pipeline's graph.
-        table: The target table.
         flow: The flow, which continues from its checkpoint.
-        base: The target table now.
         now: The tables that the flow's streams read, as they are now.
-        path: The checkpoint.
 
     Raises:
         DatasetError: A source was restored; names the sources and the ways out.
@@ -128,9 +119,6 @@ def cannot_go_on(
     """The error for a stream failure that a restart does not solve, with the ways out.
 
     Args:
-        table: The target table.
-        flow: The flow.
-        current: The current properties of the table.
         why: The kind of failure.
         error: The failure itself.
     """

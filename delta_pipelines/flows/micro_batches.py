@@ -39,10 +39,6 @@ def write_batch(
     It is one commit; none if the table already has the batch.
 
     Args:
-        table: The target.
-        context: The update.
-        rows: The rows of the batch.
-        flow: The flow of the batch.
         batch_id: The batch's checkpoint and number.
         metadata: The commit's user metadata.
 
@@ -134,8 +130,6 @@ def check_epoch(base: TableState | None, table: Table, batch_id: BatchId) -> Tab
     """Reject a batch if its checkpoint is no longer one of the table's checkpoints.
 
     Args:
-        base: The table now.
-        table: The declared table.
         batch_id: The batch's checkpoint and number.
 
     Returns:

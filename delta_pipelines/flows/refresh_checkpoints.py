@@ -55,11 +55,7 @@ def refresh_checkpoints(
     """Decide which checkpoints go on and which ones are new.
 
     Args:
-        spark: The run's session.
-        table: The table.
         planned: Its plan.
-        context: The update.
-        transaction: A transaction on the table.
         wipes: True for a full refresh: every checkpoint is new.
 
     Raises:

@@ -65,11 +65,6 @@ def staged_rows(
     """Collect the rows of a full refresh while the block runs.
 
     Args:
-        spark: The run's session.
-        table: The table.
-        definition: What the table is to be.
-        transaction: A transaction on the table.
-        context: The update.
         given: The columns of its queries, in lower case.
         checkpoints: The new checkpoints; deleted if the block fails before its commit.
     """
@@ -101,13 +96,7 @@ def _delete_unnamed(
 
 
 class StagedAppends:
-    """Stages the rows of a streaming table as files of the transaction that removes the old rows.
-
-    Args:
-        table: The table.
-        definition: What the table is to be.
-        transaction: A transaction on the table.
-    """
+    """Stages the rows of a streaming table in the transaction that removes the old rows."""
 
     def __init__(self, table: Table, definition: TableDefinition, transaction: Transaction) -> None:
         self._table = table
@@ -142,11 +131,6 @@ class StagedMerges:
     process left is dropped by the next refresh.
 
     Args:
-        spark: The run's session.
-        table: The table.
-        definition: What the table is to be.
-        transaction: A transaction on the table.
-        context: The update.
         given: The columns of its query, in lower case.
     """
 

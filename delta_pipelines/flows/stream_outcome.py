@@ -17,10 +17,8 @@ def stream_outcome(
     """Sum up what the streams of a run did to a table.
 
     Args:
-        table: As declared.
         planned: Its plan.
         tally: What was read and committed.
-        state: The table now.
         facts: The same, for the result.
     """
     if tally.version is None:

@@ -73,11 +73,8 @@ class StreamRun:
     """One refresh of one table by its streams.
 
     Args:
-        spark: The run's session.
-        table: The target table.
         flows: The flows that fill it.
         planned: Its plan.
-        context: The update.
         write: Writes a micro-batch to the table.
     """
 
@@ -108,7 +105,6 @@ class StreamRun:
         """Refresh the table.
 
         Args:
-            transaction: A transaction on the table.
             decision: Create, wipe or alter.
 
         Raises:

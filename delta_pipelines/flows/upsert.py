@@ -60,11 +60,6 @@ class UpsertRun:
     """One refresh of one upsert target.
 
     Args:
-        session: The dataset's own session.
-        table: The target.
-        flow: Its flow.
-        definition: The table's new definition.
-        context: The update.
         metadata: The commit's user metadata; None for that of the run.
     """
 
@@ -93,8 +88,6 @@ class UpsertRun:
         """Refresh the target.
 
         Args:
-            rows: The query's rows.
-            transaction: A transaction on the target.
             decision: Create, wipe or alter.
 
         Raises:

@@ -56,7 +56,6 @@ class Waiting:
         """Record that a dataset ended.
 
         Args:
-            identifier: The dataset.
             stops: Its readers can no longer start, even while they wait for other inputs.
         """
         for reader in self._readers[identifier]:

@@ -8,7 +8,6 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name.
 
     Args:
-        name: The unknown name.
         known: Existing names.
 
     Returns:

@@ -14,7 +14,6 @@ def retention_note(declared: Mapping[str, str], current: Mapping[str, str]) -> s
 
     Args:
         declared: The table's declared properties.
-        current: The table's current properties.
 
     Returns:
         None when a refresh would not change the retention time.

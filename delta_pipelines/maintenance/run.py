@@ -38,8 +38,6 @@ class TableRun:
     Args:
         spark: A session with Delta's extension and catalog.
         pipeline: Name of the pipeline, which must own the table.
-        table: The table as declared.
-        run_id: Recorded in the commits.
         lease_timeout: Maximum seconds to wait for another run that works on the table.
     """
 

@@ -49,7 +49,6 @@ def tables_to_maintain(
     """Find the requested tables, each once.
 
     Args:
-        graph: The pipeline's graph.
         datasets: Declared or qualified names of tables, or tables of the graph; None for all.
 
     Raises:

@@ -39,10 +39,8 @@ class MergeAttempt:
     """One attempt of a merge by our own executors.
 
     Args:
-        spark: The merge's session.
         plan: The resolved merge; it has no `obstacles`.
         source: The source, fixed and with `SOURCE_ROW` in every row.
-        target: Name for messages.
         once: Application and number of an idempotent write.
 
     Raises:

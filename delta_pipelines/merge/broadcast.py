@@ -24,7 +24,6 @@ def near(
     Otherwise Spark shuffles both sides, also the target's rows, as in Delta's MERGE.
 
     Args:
-        rows: One side of the join.
         count: Number of its rows.
         columns: Number of values per row, if not the number of columns.
         at_least: Minimum size of the rows, in bytes.

@@ -44,7 +44,6 @@ def check_executor(name: str, target: str) -> None:
     """Reject an unknown executor name.
 
     Args:
-        name: The requested executor.
         target: The merge's target, for the message.
 
     Raises:

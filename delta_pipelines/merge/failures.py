@@ -41,7 +41,6 @@ def schema_moved(target: str, changes: Sequence[str]) -> RunAgainError:
     """Create the error for a target whose definition changed after the merge was resolved.
 
     Args:
-        target: Name for messages.
         changes: The changes, as sentences of Delta.
     """
     description = " ".join(changes) or "Properties, partitions or table features."
@@ -75,7 +74,6 @@ def check_written(written: int | None, due: int, target: str) -> None:
     Args:
         written: Rows in the new data files; None when they have no statistics.
         due: Rows updated, inserted and copied.
-        target: Name for messages.
 
     Raises:
         MergeError: The numbers differ.
@@ -131,8 +129,6 @@ def merge_failure(exc: BaseException, target: str, *, attempts: int, hint: str =
 
     Args:
         exc: An exception of Spark, Delta or py4j.
-        target: The merge's target.
-        attempts: Number of attempts so far.
         hint: A sentence to add.
 
     Returns:

@@ -106,7 +106,6 @@ def known_keys(plan: MergePlan, fixed: FixedRows | None, *, queries: bool = True
     """Examine the keys of a materialized source; rows on the driver take no Spark job.
 
     Args:
-        plan: The resolved merge.
         fixed: The source's materialized rows; None if the source is not materialized.
         queries: True to query many rows; otherwise only statistics are used.
     """

@@ -29,7 +29,6 @@ def kept(pairs: FixedRows | None, target: str) -> Iterator[None]:
 
     Args:
         pairs: The matching rows, if any.
-        target: Name for messages.
 
     Raises:
         RunAgainError: A block of their checkpoint was lost.
@@ -99,7 +98,6 @@ def counted(
     Args:
         pairs: As in `Matches`.
         clauses: Number of clauses that act on target rows.
-        target: Name for messages.
         unique: No target row can match twice.
         only_deletes: The only matched clause is a DELETE without a condition.
         few: All pairs, if they are few enough for the driver.

@@ -79,7 +79,6 @@ def compare_rows(
     """Compose the test for rows that `UPDATE SET *` would not change.
 
     Args:
-        target: The target's schema.
         source: The source's schema.
         target_alias: The target's alias in the SQL.
         source_alias: The source's alias in the SQL.
@@ -124,8 +123,6 @@ def unchanged_values(
     """Compose the test for rows that would keep all their values.
 
     Args:
-        schema: The target's columns.
-        current: Their present values.
         new: Their new values, of the target's types.
 
     Returns:

@@ -50,7 +50,6 @@ def skip_unchanged(
 
     Args:
         spec: A merge with valid clauses, at least one with `skip_unchanged`.
-        target: The target's rows.
         case_sensitive: The session's `spark.sql.caseSensitive`.
         schema_evolution: Whether the merge or the session enables schema evolution.
         widens: Whether columns may get wider types then.

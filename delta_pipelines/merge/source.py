@@ -118,7 +118,6 @@ class MergeSource:
 
     Args:
         spark: The merge's session; its settings decide what is materialized, how, and how often.
-        target: Name for messages.
 
     Source of the rules: Delta 4.4.0, `MergeIntoMaterializeSource`; rows on the driver are our
     addition (`spark.delta_pipelines.merge.driverRows`, 10,000, and `.driverBytes`, 16 MiB; 0

@@ -85,7 +85,6 @@ class StreamSource:
         """A folder of files; its path is hashed, because it may contain a credential.
 
         Args:
-            path: The folder.
             number: The stream's number, by which Spark finds the files that it has read.
         """
         return cls(f"{_FOLDER}{hashlib.sha256(path.encode()).hexdigest()[:32]}", number)
@@ -338,7 +337,6 @@ def next_checkpoints(
     continues where it was.
 
     Args:
-        current: The table's checkpoints.
         sources: Flow -> the sources of its streams now.
         restarted: Flows that read from the beginning.
         run: Id of this run.

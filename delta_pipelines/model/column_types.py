@@ -65,7 +65,6 @@ def nullable(schema: StructType, *, only_comments: bool = False) -> StructType:
     """The schema with every column nullable, also inside structs, arrays and maps.
 
     Args:
-        schema: Any columns.
         only_comments: Drop the columns' metadata except comments.
 
     Example:

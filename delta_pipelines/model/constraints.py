@@ -19,9 +19,6 @@ def constraint_properties(constraints: Mapping[str, str]) -> dict[str, str]:
 def constraints_of(properties: Mapping[str, str]) -> dict[str, str]:
     """The CHECK constraints of a table: name -> condition.
 
-    Args:
-        properties: The table's properties.
-
     Example:
         >>> constraints_of({"delta.constraints.positive": "n > 0", "quality": "gold"})
         {'positive': 'n > 0'}

@@ -68,7 +68,6 @@ def mapped_schema(schema: StructType, stored: StructType) -> StructType:
     protocol: column mapping); new columns get a random name.
 
     Args:
-        schema: The merged schema to write.
         stored: The table's schema without column mapping.
     """
     mapped = _mapped(schema, stored, iter(range(1, 1_000_000)))
@@ -130,7 +129,6 @@ def names_in_files(schema: StructType, paths: Sequence[str]) -> set[tuple[str, s
     """The names under which data files hold some columns, each with its path.
 
     Args:
-        schema: A schema as the log has it.
         paths: Names of top-level columns or dotted paths of nested ones.
     """
     wanted = {path.lower() for path in paths}

@@ -125,10 +125,6 @@ def columns(schema: StructType) -> Iterator[tuple[str, StructField]]:
 def check_definition(definition: TableDefinition, dataset: str) -> None:
     """Refuse a definition that a Delta table cannot have.
 
-    Args:
-        definition: The wanted metadata.
-        dataset: Name for the message.
-
     Raises:
         DatasetError: There are no columns, columns without a type (void), duplicate names, layout
             columns that do not exist, partition columns of nested types, or partitioning together

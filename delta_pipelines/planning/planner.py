@@ -41,9 +41,7 @@ def make_plan(
     """Plan a run; see `Pipeline.plan`.
 
     Args:
-        pipeline: The declarations.
         spark: A session with Delta's extension and catalog.
-        request: What the user asked for.
         lineage: True to compute the column lineage too, a few milliseconds for each dataset.
         max_concurrency: Datasets planned at the same time.
 
@@ -86,9 +84,6 @@ def plan_again(
     are known from the plan, because no run moves a table.
 
     Args:
-        plan: The run's plan.
-        spark: The session.
-        identifier: The dataset.
         read: Tables at the versions that the run reads.
         is_full_refresh: Whether a full refresh is asked for; as in the run's plan by default.
     """
@@ -112,7 +107,6 @@ def _plan(scope: PlanningScope, concerned: "Sequence[Dataset]", max_concurrency:
     """Plan the chosen datasets, each after its inputs.
 
     Args:
-        scope: What the plan reads.
         concerned: Tables and sources to load first, so that undeclared reads are noticed.
         max_concurrency: Datasets loaded or planned at the same time.
     """

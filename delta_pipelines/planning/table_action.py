@@ -34,9 +34,7 @@ def decide(
     rows).
 
     Args:
-        table: The table as declared.
         base: The table as it is, None when it does not exist.
-        definition: The wanted definition.
         is_full_refresh: True when a full refresh was asked for and is allowed.
     """
     if base is None:
@@ -60,7 +58,6 @@ def planned_action(
     """Name what a run does to a table, and what that means for its rows.
 
     Args:
-        table: The table as declared.
         base: The table as it is, None when it does not exist.
         is_full_refresh: True when its rows are wiped first.
         is_blocked: True when a full refresh was asked for that its properties do not allow.

@@ -92,7 +92,6 @@ class TablePlanner:
     """Plans the tables of one plan.
 
     Args:
-        scope: What the plan reads.
         chosen: Which tables are refreshed, and which of them fully.
     """
 

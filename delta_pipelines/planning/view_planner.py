@@ -25,10 +25,6 @@ from delta_pipelines.planning.skipping.dependency_trace import views_between
 def plan_view(scope: PlanningScope, view: View) -> DatasetPlan:
     """Plan a view, after its inputs were planned.
 
-    Args:
-        scope: What the plan reads.
-        view: The view.
-
     Raises:
         PipelineError: The view cannot be published; the message says why and what to do.
     """

@@ -218,11 +218,7 @@ class CatalogLock:
 
 
 def read_holder(path: Path) -> Holder | None:
-    """Read who wrote a holder file last; None when there is none or it is damaged.
-
-    Args:
-        path: The file beside the lock.
-    """
+    """Read who wrote a holder file last; None when there is none or it is damaged."""
     try:
         known = {"pid": stored_number, **dict.fromkeys(("host", "program", "since"), stored_text)}
         return Holder(**stored_fields(stored_json(path.read_text(encoding="utf-8")), known))

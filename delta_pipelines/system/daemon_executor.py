@@ -16,7 +16,6 @@ class DaemonThreads(Executor):
 
     Args:
         number: Number of threads; they start immediately.
-        name: Prefix of the threads' names.
         begin: Called in each thread before its first task.
 
     Example:

@@ -28,7 +28,6 @@ class UpdateContext:
     table versions that they read.
 
     Args:
-        plan: The plan to run.
         run_id: Recorded in the user metadata of every commit; generated when None.
         force: Refresh also the datasets that have not changed.
         just_planned: True when this run itself has just made the plan.
@@ -105,9 +104,6 @@ class UpdateContext:
 
     def check_lease(self, identifier: Identifier) -> None:
         """Check, right before a commit, that this run still holds the dataset's lease.
-
-        Args:
-            identifier: The dataset.
 
         Raises:
             DatasetError: Another run has taken the lease; transient.

@@ -21,8 +21,6 @@ class Watch:
     columns are counted and then dropped.
 
     Args:
-        rows: The query.
-        expectations: The expectations to check.
         judges: Returns a condition, never NULL, that selects the rows an expectation applies to. It
             may only read columns of `rows`. None: every expectation applies to all rows.
 
@@ -66,9 +64,6 @@ class Watch:
 
     def results(self, dataset: str) -> tuple[ExpectationResult, ...]:
         """Return the counts after `rows` were computed; if they were not, run the query.
-
-        Args:
-            dataset: For the message.
 
         Raises:
             ExpectationError: Rows break an expectation that fails the refresh.

@@ -159,9 +159,6 @@ def lease_on(
     Reentrant for threads of the same run in this process.
 
     Args:
-        spark: The session.
-        identifier: The table or view.
-        run_id: The run.
         timeout: Maximum seconds to wait for another run; 0 tries once.
         cancelled: Called while waiting; True ends the wait.
 

@@ -64,8 +64,6 @@ def leave_unchanged(
     """Skip a table if its last refresh read the same data; else record why it is refreshed.
 
     Args:
-        session: The dataset's own session.
-        table: The table.
         base: The table at the start of the transaction.
         decision: Create, wipe or alter.
         context: The update, in which the query was analysed.
@@ -105,7 +103,6 @@ def leave_to_later(
     """Skip a table if another run has refreshed it from later versions of its inputs.
 
     Args:
-        spark: The session.
         planned: The table's plan, made before the other run.
         context: The update, which holds the table's lease.
 

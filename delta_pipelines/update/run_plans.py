@@ -21,7 +21,6 @@ class RunPlans:
     """The plan of each dataset; it changes when a dataset is planned again under its lease.
 
     Args:
-        plan: The run's plan.
         versions: The table versions that the run reads.
     """
 
@@ -51,7 +50,6 @@ class RunPlans:
 
         Args:
             spark: The session that planned.
-            identifier: The dataset.
             is_full_refresh: Whether to plan a full refresh; as in the run's plan by default.
 
         Returns:
@@ -98,7 +96,6 @@ class RunPlans:
 
         Args:
             spark: The session that planned.
-            table: The table.
             is_full_refresh: True when a full refresh was requested.
 
         Raises:
@@ -116,7 +113,6 @@ class RunPlans:
 
         Args:
             spark: The session that planned.
-            table: The table.
             is_full_refresh: True when a full refresh was requested.
 
         Raises:

@@ -28,7 +28,6 @@ class RunQueries:
     """Analyses the queries of a run and finds what their rows depend on.
 
     Args:
-        graph: The pipeline's graph.
         plans: The plans, with the columns that each query is to return.
         versions: The table versions that the run reads.
     """
@@ -49,7 +48,6 @@ class RunQueries:
 
         Args:
             session: From `session()`.
-            flow: The flow.
             as_planned: Check that the columns are those of the plan.
 
         Raises:
@@ -92,10 +90,6 @@ class RunQueries:
         """The current tables that a flow's streams read, also through temporary views.
 
         A stream reads the latest version of its source, whatever version the plan has read.
-
-        Args:
-            spark: The session.
-            flow: The flow.
         """
         read = stream_inputs(self._graph, flow)
         found = {identifier: load_table(spark, identifier) for identifier in read}

@@ -87,7 +87,6 @@ class StreamTally:
         """Record a commit that changed the table's definition and added no rows.
 
         Args:
-            version: The commit.
             planned: The plan that is run.
         """
         self.version = version

@@ -22,8 +22,6 @@ def table_facts(
     """Load a table and describe it.
 
     Args:
-        spark: The session.
-        identifier: The table.
         entry: The table's catalog entry; None to look it up.
 
     Raises:

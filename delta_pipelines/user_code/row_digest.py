@@ -30,7 +30,6 @@ def row_digest(rows: Any, schema: object) -> str | None:
 
     Args:
         rows: The user's rows; at most `MAX_ROWS` rows and `MAX_CHARACTERS` as text.
-        schema: The user's schema.
 
     Returns:
         64 hexadecimal digits; None when the rows are not plain values, or too many.

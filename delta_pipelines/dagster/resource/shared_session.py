@@ -61,7 +61,6 @@ def apply_settings(spark: SparkSession, requested: Mapping[str, str], owner: obj
     """Apply the settings of a resource, and reset those that only other resources requested.
 
     Args:
-        spark: The session.
         requested: The resource's settings. Settings that Spark reads only at its start are ignored.
         owner: Identifies the resource.
     """
@@ -83,7 +82,6 @@ def may_apply_settings(spark: SparkSession, owner: object) -> bool:
     """True if the session has the settings of another resource, and no run relies on them.
 
     Args:
-        spark: The session.
         owner: Identifies the resource.
     """
     with _guard:

@@ -35,7 +35,6 @@ def unfinished(
     The latter exist only if the code changed between two runs and gave a dataset another input.
 
     Args:
-        graph: The pipeline's graph.
         selected: Datasets, each one after its inputs.
         finished: The datasets that earlier attempts finished.
     """
@@ -54,7 +53,6 @@ def finishing_run(
     Args:
         key: The asset's key.
         attempts: The attempts that this step continues, the latest first.
-        current: The step's own run.
     """
     runs = [attempt.run_id for attempt in attempts if key in attempt.finished]
     return None if current.run_id in runs else next(reversed(runs), None)
@@ -69,10 +67,8 @@ def carried_over(
     show an outdated dataset as fresh.
 
     Args:
-        context: The step's context.
         binding: The pipeline's datasets and their asset keys.
         identifier: A dataset that an earlier run finished.
-        run_id: The earlier run.
     """
     key = binding.key_of(identifier)
     metadata: dict[str, dg.MetadataValue[Any]] = {

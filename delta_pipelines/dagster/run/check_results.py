@@ -65,7 +65,6 @@ def check_results(
     Args:
         checks: The checks to report, by the expectation's name.
         evaluations: Evaluations by name, of this run or of an earlier run with the same rows.
-        run_id: This run.
     """
     for name, key in checks.items():
         if name not in evaluations:

@@ -83,7 +83,6 @@ def materialization_metadata(
     """Compose the metadata of one dataset; numbers stay numbers, so that Dagster plots them.
 
     Args:
-        result: The dataset's result.
         keys: Key columns of an upsert, to show them in the column schema.
 
     Returns:
@@ -143,7 +142,6 @@ def column_schema(
     """A table's columns with types, comments and constraints.
 
     Args:
-        schema: Its columns in Spark's types.
         keys: Columns that identify a row, case-insensitive.
         checks: Its CHECK constraints: name -> condition.
     """

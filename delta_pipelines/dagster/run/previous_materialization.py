@@ -32,7 +32,6 @@ def is_asked(result: DatasetResult, *, checks: bool, lineage: bool) -> bool:
     """True if the last materialization must be looked up. Pure.
 
     Args:
-        result: The dataset's result in this run.
         checks: True if this run has not evaluated every selected check.
         lineage: True if the plan has the column lineage.
     """
@@ -52,9 +51,7 @@ def look_up(
     """Look up an asset's newest materialization.
 
     Args:
-        instance: Stores the materializations.
         key: The asset.
-        result: The dataset's result in this run.
         conditions: Name -> redacted condition of its expectations.
     """
     latest = instance.get_latest_materialization_event(key)
@@ -73,7 +70,6 @@ def standing_of(
 
     Args:
         materialization: The newest materialization before this run.
-        result: The dataset's result in this run.
         conditions: Name -> redacted condition of its expectations.
     """
     metadata = materialization.metadata

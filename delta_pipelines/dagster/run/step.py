@@ -60,7 +60,6 @@ def run_step(
     Closing the iterator, or an interrupt while it waits, cancels the running Spark jobs.
 
     Args:
-        context: The step's context.
         session: Creates or finds a session with Delta; called only if there is something to run.
         max_concurrency: Number of datasets planned, and then refreshed, in parallel.
         lease_timeout: Maximum seconds that a dataset waits for another run that works on it.

@@ -31,7 +31,6 @@ def step_request(
     stream failed after this commit, the retry continues after the committed micro-batches.
 
     Args:
-        graph: The pipeline's graph.
         chosen: The selected, unfinished datasets.
         request: The refresh that the run config requests.
         attempts: The attempts that this step continues.

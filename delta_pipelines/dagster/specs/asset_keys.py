@@ -12,9 +12,6 @@ from delta_pipelines.model.identifiers import Identifier
 def asset_key(identifier: Identifier) -> dg.AssetKey:
     """The default asset key of a dataset: `[schema, table]`, or `[catalog, schema, table]`.
 
-    Args:
-        identifier: Qualified name.
-
     Example:
         >>> asset_key(Identifier(None, "aviation", "flights")).path
         ['aviation', 'flights']
@@ -35,9 +32,6 @@ def qualified_name(identifier: Identifier) -> str:
 def config_names(graph: Graph) -> Mapping[str, Table | View]:
     """The names that a run config may list for a full refresh.
 
-    Args:
-        graph: The pipeline's graph.
-
     Returns:
         Declared name -> table or persisted view, in order of declaration, followed by the qualified
         names. Empty for a pipeline that only has views, which have no rows to wipe.
@@ -52,9 +46,6 @@ def config_names(graph: Graph) -> Mapping[str, Table | View]:
 
 def reset_names(graph: Graph) -> Mapping[str, tuple[Flow, ...]]:
     """The names that a run config may list to read streams from the beginning.
-
-    Args:
-        graph: The pipeline's graph.
 
     Returns:
         A table's name -> its flows, and an append flow's name -> that flow.

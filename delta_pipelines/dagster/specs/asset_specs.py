@@ -35,7 +35,6 @@ def build_specs(pipeline: Pipeline, translator: DeltaPipelineTranslator | None) 
     """Translate a pipeline into specs; needs no JVM.
 
     Args:
-        pipeline: The pipeline.
         translator: None for the default translator.
 
     Raises:

@@ -27,7 +27,6 @@ def check_names(graph: Graph, identifiers: Mapping[dg.AssetKey, Identifier]) -> 
     their asset, must be different when their parts are joined by `_`.
 
     Args:
-        graph: The pipeline's graph.
         identifiers: Asset key -> dataset.
     """
     prefixes = {identifier: key.to_python_identifier() for key, identifier in identifiers.items()}

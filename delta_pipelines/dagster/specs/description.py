@@ -22,7 +22,6 @@ def describe(
     `.option("password", "...")`, and the value of a secret environment variable.
 
     Args:
-        declaration: The dataset.
         append_flows: Flows that fill it in addition to its own query; shown under their names.
         include_query: False omits the code blocks.
 

@@ -12,10 +12,6 @@ from delta_pipelines.user_code.definition_hash import definition_hash
 def upstream_identifiers(graph: Graph, identifier: Identifier) -> tuple[Identifier, ...]:
     """The named inputs of a dataset, including undeclared tables in its SQL.
 
-    Args:
-        graph: The pipeline's graph.
-        identifier: A table or view.
-
     Returns:
         Tables, persisted views, sources, then tables outside the pipeline; each once.
     """
@@ -36,10 +32,6 @@ def code_version(graph: Graph, identifier: Identifier) -> str:
     It is computed without a JVM, from the declarations and the source code of the dataset, its
     flows and its temporary views, but not of the functions that they call. Whether a run refreshes
     a dataset depends on Spark's plan of the query instead.
-
-    Args:
-        graph: The pipeline's graph.
-        identifier: A table or view.
 
     Returns:
         16 hexadecimal digits.

@@ -103,7 +103,6 @@ def registered_location(
 
     Args:
         spark: A classic session.
-        identifier: The name.
         entry: The catalog's entry; None to ask for it.
     """
     jvm = Jvm(spark)
@@ -128,7 +127,6 @@ def table_location(spark: SparkSession, identifier: Identifier) -> str:
 
     Args:
         spark: A classic session.
-        identifier: A name in the session catalog.
     """
     jvm = Jvm(spark)
     # Unlike the question for one name, this raises no error for a missing table.

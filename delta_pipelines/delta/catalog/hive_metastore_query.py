@@ -92,7 +92,6 @@ def delta_locations(jvm: Jvm, schema: str, names: Sequence[str]) -> Mapping[str,
     """Look up the locations of Delta tables in a schema.
 
     Args:
-        jvm: JVM of a session.
         schema: Name in lower case, as Hive stores it.
         names: Tables, in lower case.
 

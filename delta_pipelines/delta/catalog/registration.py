@@ -21,8 +21,6 @@ def register(spark: SparkSession, identifier: Identifier, location: str) -> None
 
     Args:
         spark: A classic session.
-        identifier: The name.
-        location: The table's folder.
 
     Raises:
         DatasetError: The name now belongs to another table.
@@ -59,8 +57,6 @@ def refresh(spark: SparkSession, identifier: Identifier, location: str) -> None:
 
     Args:
         spark: A classic session; all sessions of its context share the cache.
-        identifier: The table's name.
-        location: The table's folder.
     """
     jvm = Jvm(spark)
     jvm.session.sessionState().catalog().refreshTable(table_identifier(jvm, identifier))

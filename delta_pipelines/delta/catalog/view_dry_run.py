@@ -70,7 +70,6 @@ def check_size(spark: SparkSession, sql: str, labels: Mapping[str, str], dataset
     """Reject a view that does not fit into the columns of Hive's tables.
 
     Args:
-        spark: The session.
         sql: The view's text.
         labels: Its properties, and its comment as `comment`.
         dataset: Declared name, for messages.

@@ -21,7 +21,6 @@ def method(view: JavaObject, owner: str, name: str, *given: tuple[str, object]) 
     Args:
         view: py4j's view of a JVM (`SparkContext._jvm`).
         owner: Full name of the class.
-        name: Name of the method.
         given: The method's arguments, each after the full name of the parameter's class.
     """
     kinds = _array(view, _CLASS, [class_of(view, kind) for kind, _ in given])

@@ -29,7 +29,6 @@ def isolated_session(spark: SparkSession, kind: type[SparkSession] = SparkSessio
     first session of the process.
 
     Args:
-        spark: The session to copy.
         kind: Python class of the copy.
 
     Example:
@@ -242,7 +241,6 @@ def job_tag(spark: SparkSession, tag: str) -> Iterator[None]:
     """Tag every Spark job that this thread starts in the block, so that it can be cancelled.
 
     Args:
-        spark: The session.
         tag: Any text without a comma.
 
     Example:

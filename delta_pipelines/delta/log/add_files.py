@@ -46,7 +46,6 @@ def read_entries(jvm: Jvm, files: JavaObject) -> list[FileEntry]:
     Reading them one by one would take four to eight round trips for each file.
 
     Args:
-        jvm: The session's JVM.
         files: From a transaction or a snapshot.
     """
     return entries_of_json(str(jvm.object(_JSON).mapper().writeValueAsString(files)))

@@ -43,7 +43,6 @@ def data_version_at(spark: SparkSession, end: LogEnd) -> TableVersion:
     or OPTIMIZE must not look like a change of the rows.
 
     Args:
-        spark: Any session.
         end: The last commit to read.
 
     Returns:
@@ -79,7 +78,6 @@ def note_write(end: LogEnd, entry: HistoryEntry) -> None:
 
     Args:
         end: The commit.
-        entry: Its history entry.
     """
     _note(_Known(end, entry.commit, TableVersion(end.table_id, end.version, entry.commit)))
     _note_entry(end, entry)
@@ -106,9 +104,7 @@ def recorded_entry(spark: SparkSession, end: LogEnd, version: int) -> HistoryEnt
     """Return the history entry of a commit; cached for each end of the log.
 
     Args:
-        spark: Any session.
         end: The last commit of the log.
-        version: The commit.
 
     Returns:
         None if the commit's log file no longer exists.

@@ -16,7 +16,6 @@ def no_table(jvm: Jvm, opened: OpenLog) -> JavaObject:
     the first version with another query, which stays.)
 
     Args:
-        jvm: The session's JVM.
         opened: The table's log, which has no commit.
     """
     snapshot = jvm.type(f"{_DELTA}.DummySnapshot")(opened.log.logPath(), opened.log)

@@ -33,8 +33,6 @@ def load_table(
     in the catalog (`registered` is False then).
 
     Args:
-        spark: Any session.
-        identifier: The table.
         entry: From `known_entries`, just now.
         is_new: True if the table probably does not exist; this saves a failed lookup.
 
@@ -76,7 +74,6 @@ def known_entries(
     """Ask the catalog for many names at once, which is faster than one by one.
 
     Args:
-        spark: Any session.
         identifiers: Tables in existing schemas.
 
     Returns:
@@ -102,7 +99,6 @@ def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
     table's state: three Spark jobs, which take longer than reading the rows.
 
     Args:
-        spark: Any session.
         state: From `load_table`.
 
     Raises:
@@ -202,9 +198,7 @@ def history_entry(spark: SparkSession, location: str, version: int) -> HistoryEn
     """Read the history entry of one commit, from its log file alone.
 
     Args:
-        spark: The session.
         location: The table's folder (`TableState.location`).
-        version: The commit.
 
     Returns:
         None if the commit's log file does not exist any more (Delta deletes them after 30 days).

@@ -60,7 +60,6 @@ def rows_moved(table: Path, since: LogPosition, now: LogPosition) -> bool:
     Reads the commits in between: an OPTIMIZE or VACUUM does not change rows.
 
     Args:
-        table: The table's folder.
         since: The commit at the last check.
         now: The newest commit.
     """

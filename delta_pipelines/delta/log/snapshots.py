@@ -71,7 +71,6 @@ def open_log(
 
     Args:
         spark: A classic session.
-        identifier: A name in the session catalog.
         entry: The catalog's entry; None to ask for it.
         is_new: True if the table probably does not exist. Then existence is asked first, because
             PySpark takes 20 ms to translate the error for a missing table.
@@ -115,8 +114,6 @@ def open_folder(jvm: Jvm, location: str | JavaObject, *, registered: bool) -> Op
     """Open the log of a folder, which need not exist.
 
     Args:
-        jvm: The session's JVM.
-        location: The folder.
         registered: True if the catalog has a table there.
     """
     log = jvm.static(_LOG, "forTable")(jvm.session, jvm.root.org.apache.hadoop.fs.Path(location))

@@ -7,8 +7,6 @@ def last_txn_version(txn: JavaObject, snapshot: JavaObject, application: str) ->
     """Return an application's last batch; a concurrent batch conflicts from now on.
 
     Args:
-        txn: Delta's transaction.
-        snapshot: Its base.
         application: Id of the writing application.
 
     Returns:

@@ -47,13 +47,7 @@ class Files:
 
 
 class TargetFiles:
-    """Files that a merge's transaction reads and changes.
-
-    Args:
-        jvm: The merge's session.
-        plan: The resolved merge.
-        txn: Delta's transaction.
-    """
+    """Files that a merge's transaction reads and changes."""
 
     def __init__(self, jvm: Jvm, plan: MergePlan, txn: JavaObject) -> None:
         self._jvm = jvm

@@ -42,7 +42,6 @@ class Values:
     wide table that takes many round trips, and `UPDATE SET *` has the same values as `INSERT *`.
 
     Args:
-        jvm: The merge's session.
         actions: Delta's resolved assignments, a Scala `Seq`; none for a delete.
     """
 
@@ -61,11 +60,7 @@ class Values:
         return tuple(bound(self._jvm, action.expr()) for action in items(self._actions))
 
     def come_from(self, plan: JavaObject) -> bool:
-        """True when the values are computed only from a plan's columns.
-
-        Args:
-            plan: The source or the target.
-        """
+        """True when the values are computed only from a plan's columns."""
         sets = self._jvm.object("org.apache.spark.sql.catalyst.expressions.AttributeSet")
         return bool(sets.apply(self._actions).subsetOf(plan.outputSet()))
 
@@ -123,7 +118,6 @@ def valued(
     Uses JVM columns, because PySpark's operators take up to ten JVM calls each.
 
     Args:
-        jvm: The merge's session.
         rows: Rows with the attributes of source and target.
         names: The target's columns.
         clauses: Number -> a clause that updates or inserts.

@@ -59,7 +59,6 @@ def find_merge_commit(target: DeltaTable, after: int, token: str) -> MergeCommit
     """Find the commit with a merge's token; no Spark job runs.
 
     Args:
-        target: The merge's target.
         after: A version that existed before the merge started.
         token: The token that was passed to `merge_user_metadata`.
 

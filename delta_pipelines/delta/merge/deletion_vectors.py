@@ -60,7 +60,6 @@ def vectors_of(
     """Store new deletion vectors, which include the files' present vectors.
 
     Args:
-        jvm: The session.
         txn: The transaction that will refer to them.
         files: Path in the form of a scan -> Delta's `AddFile`.
         rows: The same path -> positions of the rows to delete.

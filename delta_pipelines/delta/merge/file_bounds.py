@@ -24,7 +24,6 @@ def bounds_of_files(
     """Compute a column's minimum and maximum over files from their statistics.
 
     Args:
-        column: The column's name.
         statistics: Delta's statistics of each file.
         dates: True when the column's values are dates.
 

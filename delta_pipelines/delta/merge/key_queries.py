@@ -22,7 +22,6 @@ def key_values(rows: DataFrame, pairs: Sequence[KeyPair]) -> list[tuple[Any, ...
     """Collect the values of keys.
 
     Args:
-        rows: Few rows of the source.
         pairs: The keys.
 
     Raises:
@@ -52,7 +51,6 @@ def key_buckets(rows: DataFrame, bounds: Sequence[tuple[KeyPair, KeyRange]]) -> 
     """Find which of `BUCKETS` equal parts between its bounds each key uses; one Spark job.
 
     Args:
-        rows: The source.
         bounds: Key -> its smallest and largest value: whole numbers or dates.
     """
     jvm = Jvm(rows.sparkSession)

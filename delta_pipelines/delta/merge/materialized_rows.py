@@ -105,7 +105,6 @@ def rows_on_driver(
 
     Args:
         spark: A classic session.
-        rows: The query.
         max_rows: Maximum number of rows.
         max_bytes: Maximum total size, as objects of the JVM.
 
@@ -183,7 +182,6 @@ def checkpoint_rows(spark: SparkSession, rows: DataFrame, level: str) -> FixedRo
 
     Args:
         spark: A classic session.
-        rows: The query.
         level: Name of a storage level, such as `DISK_ONLY`.
     """
     fixed = local_checkpoint(rows, storage_level(level), eager=False)
@@ -232,7 +230,6 @@ def columns_at(spark: SparkSession, rows: DataFrame, positions: Sequence[int]) -
 
     Args:
         spark: A classic session.
-        rows: The query.
         positions: Positions of the columns, from 0.
     """
     jvm = Jvm(spark)

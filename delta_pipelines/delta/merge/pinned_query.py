@@ -65,7 +65,6 @@ def may_differ(jvm: Jvm, plan: JavaObject) -> bool:
     """True when a query of the same tables may give other rows later, or has subqueries.
 
     Args:
-        jvm: The session.
         plan: The analysed query, which is deterministic by Spark's definition.
 
     Source of the rule: Spark replaces `current_date()` and the like, and texts such as 'now' that

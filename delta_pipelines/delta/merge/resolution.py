@@ -18,7 +18,6 @@ def resolve_merge(spark: SparkSession, builder: DeltaMergeBuilder) -> MergePlan:
     """Resolve the merge of a Delta builder, as its `execute` would.
 
     Args:
-        spark: The session of the builder's target.
         builder: The builder with all clauses.
 
     Raises:

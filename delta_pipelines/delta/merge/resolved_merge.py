@@ -42,7 +42,6 @@ class MergePlan:
     results are cached.
 
     Args:
-        jvm: The merge's session.
         command: The command, not yet run.
         target: Its target, if already known.
     """

@@ -52,7 +52,6 @@ def bitmap_of(jvm: Jvm, positions: Column) -> Column:
     """Aggregate positions to Delta's bitmap: a struct with `cardinality` and `bitmap`.
 
     Args:
-        jvm: The session.
         positions: Whole numbers; NULL is ignored.
     """
     portable = jvm.object(f"{_ARRAY}Format").Portable()

@@ -20,7 +20,6 @@ class MergeTarget:
     Each property takes several round trips to the JVM, so the results are cached.
 
     Args:
-        jvm: The merge's session.
         command: Delta's `MergeIntoCommand`.
     """
 

@@ -39,12 +39,7 @@ _STATS_TEXT_LENGTH = 32
 
 
 class MergeTransaction:
-    """A transaction for one merge.
-
-    Args:
-        jvm: The merge's session.
-        plan: The resolved merge.
-    """
+    """A transaction for one merge."""
 
     def __init__(self, jvm: Jvm, plan: MergePlan) -> None:
         self._jvm = jvm

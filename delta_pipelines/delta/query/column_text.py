@@ -14,7 +14,6 @@ def parsed_columns(spark: SparkSession, text: str, dataset: str) -> StructType:
     """Parse the column list of a CREATE TABLE statement; run nothing.
 
     Args:
-        spark: Any session.
         text: Columns as DDL text, without parentheses.
         dataset: Declared name, for messages.
 

@@ -17,7 +17,6 @@ def listing(jvm: Jvm, index: JavaObject) -> str | None:
     file that changes after the query was analysed counts as changed in the next run.
 
     Args:
-        jvm: The session's JVM.
         index: Spark's `FileIndex` of the query.
 
     Returns:

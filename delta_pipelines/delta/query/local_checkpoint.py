@@ -34,7 +34,6 @@ def local_checkpoint(rows: DataFrame, level: StorageLevel, *, eager: bool) -> Da
     them NULL, planning one filter over the checkpoint took minutes.
 
     Args:
-        rows: Any query.
         level: Storage level of the checkpoint.
         eager: Compute the rows now.
     """
@@ -50,7 +49,6 @@ def plan_without_constraints(spark: SparkSession, columns: int) -> None:
     Its time grows at least with the square of the columns; see `local_checkpoint`.
 
     Args:
-        spark: An isolated session of the engine.
         columns: Number of columns; nothing changes if there are few.
     """
     if columns > _WIDE:

@@ -14,11 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def query_session(spark: SparkSession) -> SparkSession:
-    """Create an isolated session that hashes the rows passed to its `createDataFrame`.
-
-    Args:
-        spark: The session to copy.
-    """
+    """Create an isolated session that hashes the rows passed to its `createDataFrame`."""
     return isolated_session(spark, QuerySession)
 
 

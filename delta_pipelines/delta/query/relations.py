@@ -112,7 +112,6 @@ def leaf_relation(plan: JavaObject, kind: str) -> Relation | None:
     """Return what a leaf of a plan reads; None if it refers to another part of the plan.
 
     Args:
-        plan: The leaf.
         kind: Its `plan_name`.
     """
     if kind in _SKIPPED:
@@ -189,7 +188,6 @@ def qualified(source: JavaObject, path: str) -> str:
 
     Args:
         source: Spark's `DataSource` that reads it.
-        path: The path in the query.
     """
     session = source.sparkSession()
     hadoop_path = Packages(SparkContext._jvm).org.apache.hadoop.fs.Path(path)

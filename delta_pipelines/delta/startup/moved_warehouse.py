@@ -29,7 +29,6 @@ def moved_from(spark: SparkSession, warehouse: str) -> str | None:
     """Find out whether the session's embedded catalog was made for another folder.
 
     Args:
-        spark: The session.
         warehouse: Absolute path of the warehouse that the catalog is in.
 
     Returns:

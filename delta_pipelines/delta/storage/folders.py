@@ -53,7 +53,6 @@ def names_in(spark: SparkSession, path: str) -> list[str]:
 
     Args:
         spark: A classic session, whose file system settings apply.
-        path: The folder.
     """
     hadoop_path, files = _opened(spark, path)
     if not files.exists(hadoop_path):
@@ -124,8 +123,6 @@ def delete_below(spark: SparkSession, path: str, root: str) -> None:
     This is the only code that deletes folders, so it does not trust the path from its callers.
 
     Args:
-        spark: A session.
-        path: The folder.
         root: The folder that must contain it, at any depth.
 
     Raises:

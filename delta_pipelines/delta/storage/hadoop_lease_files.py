@@ -33,10 +33,6 @@ def lease_files(spark: SparkSession, identifier: Identifier) -> LeaseFiles:
     find them, with any catalog or warehouse. They are beside the table, because a table cannot be
     created in a folder with files. If the table exists and its parent folder is not writable, they
     are in the table's folder.
-
-    Args:
-        spark: A session.
-        identifier: The table or view.
     """
     path = _path(spark, _table_location(spark, identifier))
     uri = path.toUri()
@@ -86,7 +82,6 @@ class HadoopLeaseFiles:
 
     Args:
         spark: A classic session.
-        path: Hadoop path of one table's folder.
     """
 
     def __init__(self, spark: SparkSession, path: JavaObject) -> None:

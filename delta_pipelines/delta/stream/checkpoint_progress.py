@@ -107,9 +107,6 @@ class Progress:
         version includes all versions below) and Spark's `FileStreamSourceOffset` (the last batch in
         the source's own log of files).
 
-        Args:
-            tables: Delta table id -> latest version.
-
         Returns:
             Number of the source in the checkpoint -> its last batch. None if a table has new
             versions, a micro-batch has not ended, or there is another kind of source.

@@ -34,7 +34,6 @@ def are_at_their_end(
     Args:
         spark: A classic session.
         rows: The analysed query.
-        checkpoint: The folder of its checkpoint.
         tables: Delta table id -> latest version, for tables that are declared as streams. Tables
             that the query opens itself are not among them.
 
@@ -94,7 +93,6 @@ def takes_all_for_new(
     Args:
         spark: A classic session.
         rows: The analysed query.
-        checkpoint: The folder of its checkpoint.
         numbers: Numbers of the folders.
     """
     nodes = streams_of(rows)
@@ -126,7 +124,6 @@ def left_out_files(
     Args:
         spark: A classic session.
         rows: The analysed query; its stream has ended.
-        checkpoint: The folder of its checkpoint.
         before_ms: Start of the stream, in milliseconds since 1970.
     """
     try:

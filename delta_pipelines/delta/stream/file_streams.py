@@ -84,7 +84,6 @@ def check_paths(rows: DataFrame, dataset: str) -> None:
 
     Args:
         rows: The analysed query, a classic DataFrame.
-        dataset: Name for messages.
 
     Raises:
         DatasetError: Spark would read nothing, or other folders, without an error.
@@ -122,8 +121,6 @@ def each_file_once(rows: DataFrame, checkpoint: str, dataset: str) -> DataFrame:
 
     Args:
         rows: The analysed query, a classic DataFrame.
-        checkpoint: The folder of its checkpoint.
-        dataset: Name for messages.
 
     Raises:
         DatasetError: A file has such a name, but the query also reads another kind of stream, for

@@ -65,7 +65,6 @@ def record_source_commits(
 
     Args:
         spark: A classic session.
-        checkpoint: The checkpoint's folder.
         batch: The planned micro-batch.
         tables: The source tables, as they were before the stream was started.
     """
@@ -93,8 +92,6 @@ def record_target_commit(spark: SparkSession, checkpoint: str, target: TableStat
 
     Args:
         spark: A classic session.
-        checkpoint: The checkpoint's folder.
-        target: The table after the run.
     """
     entry = recorded_entry(spark, target.log_end, target.version)
     if entry is not None:

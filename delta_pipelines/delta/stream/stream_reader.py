@@ -75,8 +75,6 @@ def read_stream(spark: SparkSession, state: TableState, how: Stream | Changes) -
     """Read a table as a stream; nothing is run.
 
     Args:
-        spark: The session to read in.
-        state: The table.
         how: Appended rows or row changes.
 
     Raises:

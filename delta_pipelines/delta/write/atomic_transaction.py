@@ -85,9 +85,6 @@ class DeltaTransaction:
     def define(self, definition: TableDefinition) -> None:
         """Set schema, layout, properties and comment; does nothing if all are equal.
 
-        Args:
-            definition: The complete definition.
-
         Raises:
             SchemaChangeError: Delta cannot make this change to the table.
             DatasetError: A Delta table cannot have this definition, or rows were staged before.
@@ -197,7 +194,6 @@ class DeltaTransaction:
 
         Args:
             app_id: Unique per stream checkpoint, never reused for another checkpoint.
-            version: The batch's number.
         """
         with self._working():
             self._staging.last_txn_version(app_id)

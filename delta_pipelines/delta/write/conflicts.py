@@ -20,10 +20,7 @@ def conflict_error(
     """Turn a conflict of Delta into one sentence; None if the failure is not a conflict.
 
     Args:
-        spark: The session.
         exc: What the commit raised.
-        dataset: Qualified name of the table.
-        location: The table's folder.
         base_version: The version that the transaction read; None if the table did not exist.
 
     Returns:

@@ -31,9 +31,7 @@ def rehearse(
     version, and for an existing table of another catalog.
 
     Args:
-        spark: Any session.
         identifier: The table, existing or not.
-        definition: The new definition.
         dataset: Declared name, for messages.
         entry: The catalog's entry; None to ask for it.
         is_new: True if the table does not exist.

@@ -32,10 +32,8 @@ def check_kept_rows(
     """Refuse new rules that rows of the table break; one Spark job, two when rows break one.
 
     Args:
-        rows: All rows of the table.
         stored: The table's metadata.
         wanted: The metadata to write.
-        dataset: Name for messages.
 
     Raises:
         SchemaChangeError: Names each broken rule with the number of rows and samples.

@@ -85,7 +85,6 @@ def wanted_metadata(
     """Derive the metadata to write from a definition.
 
     Args:
-        definition: The definition.
         properties: Its properties, validated by Delta.
         stored: Current metadata; None for a new table.
         dataset: Qualified name of the table, also written as its owner property.

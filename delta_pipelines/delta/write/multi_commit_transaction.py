@@ -52,7 +52,6 @@ class SeveralCommits:
     """Writes a table in several commits; the interface is `Transaction`.
 
     Args:
-        spark: Any session.
         identifier: The table; its schema must exist.
         reason: Why one commit is not possible.
     """

@@ -35,7 +35,6 @@ class Staging:
     """One `OptimisticTransaction` with its staged actions and counts.
 
     Args:
-        jvm: The session's JVM.
         opened: The table's log; its snapshot is the transaction's base. A new table gets a snapshot
             with an empty list of files.
     """
@@ -100,7 +99,6 @@ class Staging:
         """Put a definition into the transaction, once and before any write.
 
         Args:
-            definition: The complete definition.
             dataset: Qualified name, for messages and as the owner property of a new table.
 
         Returns:

@@ -58,7 +58,6 @@ def comes_back(column: Column, kind: T.DataType) -> Column:
     """True where Delta returns a partition value unchanged; for values that are not NULL.
 
     Args:
-        column: The partition column.
         kind: Its type.
 
     Source of the rule: Delta's writer names a partition's folder as Hive does, in the session's

@@ -21,10 +21,6 @@ def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
 
     `createDataFrame` first makes a Python RDD, which takes ten times as long.
 
-    Args:
-        spark: Any session.
-        schema: The columns.
-
     Example:
         >>> empty_frame(spark, StructType().add("id", "int")).columns
         ['id']
@@ -43,7 +39,6 @@ def conform(rows: DataFrame, schema: StructType, dataset: str) -> DataFrame:
     Args:
         rows: The rows of a query or of a micro-batch.
         schema: The table's logical schema after the transaction.
-        dataset: Name for messages.
 
     Returns:
         The same rows if they already match the table.

@@ -24,7 +24,6 @@ def declared_columns(spark: "SparkSession", table: Table) -> StructType | None:
 
     Args:
         spark: The session whose parser reads DDL text.
-        table: The table as declared.
 
     Raises:
         DatasetError: The text is not DDL text of columns, a column cannot be declared so, or Spark

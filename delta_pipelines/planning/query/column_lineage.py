@@ -39,7 +39,6 @@ def column_lineage(
     """Compute a dataset's column lineage, through temporary views; run nothing.
 
     Args:
-        graph: The pipeline's graph.
         queries: The analysed query of each of its flows, and the input of each alias in it.
 
     Returns:

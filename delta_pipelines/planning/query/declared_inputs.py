@@ -42,7 +42,6 @@ def check_inputs_read(
     """Refuse a query that reads an undeclared dataset of the pipeline, or not a declared input.
 
     Args:
-        flow: The flow.
         relations: What its analysed plan reads.
         markers: Alias in the plan -> the input that it stands for.
         locations: Location -> the pipeline's existing table.
@@ -77,7 +76,6 @@ def refusing_unwritten_datasets(graph: Graph, flow: Flow) -> Iterator[None]:
     """Report a missing table as an undeclared input when the pipeline has a dataset of that name.
 
     Args:
-        graph: The pipeline's graph.
         flow: The flow that the block analyses.
 
     Raises:

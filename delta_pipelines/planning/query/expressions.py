@@ -133,9 +133,7 @@ def check_constraints(
     """Refuse new CHECK constraints (`delta.constraints.*`) that Spark cannot analyse.
 
     Args:
-        definition: The wanted definition of the table.
         base: The table as it is; constraints that it already has are not checked again.
-        session: To analyse in.
         dataset: Declared name, for messages.
 
     Raises:
@@ -165,9 +163,7 @@ def check_expectations(flow: Flow, frame: "DataFrame", dataset: str) -> None:
     """Refuse conditions of expectations that Spark cannot analyse or that are not boolean.
 
     Args:
-        flow: The flow.
         frame: Its analysed query.
-        dataset: Declared name of its target.
 
     Raises:
         DatasetError: Names the expectation, its condition and what is wrong with it.
@@ -182,7 +178,6 @@ def check_spelling(flow: Flow, frame: "DataFrame", schema: "StructType") -> None
     """Refuse a query that spells the table's columns differently while letter case counts.
 
     Args:
-        flow: The flow.
         frame: Its analysed query.
         schema: Columns that its table will have.
 

@@ -42,7 +42,6 @@ class Binder:
     """Builds the DataFrames of queries in one session.
 
     Args:
-        graph: The pipeline's graph.
         session: Used by no other code; temporary views are created in it.
         frame_of: Returns the rows of tables and sources.
         stream_of: Returns tables and sources as streams.

@@ -56,7 +56,6 @@ class FlowAnalysis:
     """Analyses queries against what exists.
 
     Args:
-        graph: The declarations.
         spark: The session that is copied for each flow.
         tables: The existing tables, and those that this run will write.
     """

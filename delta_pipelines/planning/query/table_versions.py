@@ -37,7 +37,6 @@ class Tables:
     """Reads each table once while planning, so that all queries of a run read the same version.
 
     Args:
-        spark: The session.
         seen: Name -> last known location. It is used only to recognise a table by its location;
             the state is loaded on demand.
         states: Tables that were loaded before and are read at these versions.
@@ -155,8 +154,6 @@ class Tables:
         """The table as a stream for analysis; without rows when this run will write it.
 
         Args:
-            session: The session to read in.
-            identifier: The table or source.
             how: Appended rows or row changes.
 
         Raises:
@@ -210,8 +207,6 @@ def gone_table(identifier: Identifier, location: str, remedy: str) -> DatasetErr
     """The error for a table that the catalog has but whose files are missing.
 
     Args:
-        identifier: The table.
-        location: Its location in the catalog.
         remedy: What to do after dropping it, when its rows are lost.
     """
     return DatasetError(

@@ -33,7 +33,6 @@ def declared_schema(table: Table, parsed: StructType) -> StructType:
     """The declared columns as the table is to have them.
 
     Args:
-        table: The table as declared.
         parsed: Its `columns`, as Spark's type.
 
     Returns:
@@ -101,9 +100,7 @@ def check_flows(table: Table, declared: StructType, flows: Mapping[str, StructTy
     """Refuse queries that do not fit the declared columns.
 
     Args:
-        table: The table as declared.
         declared: Its declared columns.
-        flows: Flow's name -> columns of its query.
 
     Raises:
         SchemaChangeError: Lists every column that is missing, undeclared or has another type.

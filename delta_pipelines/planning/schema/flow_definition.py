@@ -41,7 +41,6 @@ def check_given(
     Flows that never had the column, or whose columns were not recorded, are ignored.
 
     Args:
-        table: Columns of the table.
         checkpoints: The table's record of its flows.
         flows: Flow's name -> columns of its query now.
 
@@ -79,11 +78,9 @@ def flow_definition(
     read the table notice that its rows were wiped.
 
     Args:
-        table: The table as declared.
         base: The table as it is, None when it does not exist.
         given: Flow's name -> columns of its query.
         is_full_refresh: True when its rows are wiped first.
-        pipeline: Name of the pipeline.
         declared: Its declared columns; None for those of its flows.
 
     Raises:

@@ -88,10 +88,7 @@ def check_owner(
 
     Args:
         what: `table` or `view`.
-        identifier: Its qualified name.
-        properties: Its properties.
         pipeline: Name of the pipeline that plans to write it.
-        dataset: Declared name of the dataset.
 
     Raises:
         DatasetError: It belongs to another pipeline.

@@ -17,7 +17,6 @@ def not_allowed(table: Table, current: Mapping[str, str]) -> str:
     """Why a full refresh of a protected table became a refresh, without a full stop.
 
     Args:
-        table: As declared.
         current: The table's properties; empty for a new table.
 
     Example:
@@ -37,8 +36,6 @@ def full_refresh_of(table: Table, current: Mapping[str, str], what: str = "it") 
     """Advise a full refresh.
 
     Args:
-        table: As declared.
-        current: The table's properties.
         what: The table's name in the sentence.
 
     Example:
@@ -71,9 +68,7 @@ def from_the_beginning(
     """Advise the two ways to read the streams of flows from their beginning.
 
     Args:
-        table: As declared.
         flows: Flows that fill it.
-        current: The table's properties.
         what: The table's name in the sentence.
         streams: The words for the streams that are read again.
     """
@@ -103,10 +98,7 @@ def restored_reason(
     """Why a restored table's streams cannot go on, and the ways out, as sentences.
 
     Args:
-        table: As declared.
         flows: The flows whose micro-batches the RESTORE removed.
-        current: The table's properties.
-        version: The commit of the RESTORE.
         to: The version or time that it went back to.
     """
     names = ", ".join(repr(flow.name) for flow in flows)
@@ -130,9 +122,7 @@ def put_back_reason(table: Table, flow: Flow, current: Mapping[str, str], found:
     """Why streams cannot go on when their table was replaced by a copy, and the ways out.
 
     Args:
-        table: As declared.
         flow: A flow whose micro-batches are missing from the table.
-        current: The table's properties.
         found: The evidence.
     """
     again = "appends once more" if table.is_streaming_table else "merges once more"

@@ -49,10 +49,6 @@ class SchemaChange:
 def diff_schemas(current: StructType, target: StructType) -> list[SchemaChange]:
     """Compare schemas by column name, letter case included.
 
-    Args:
-        current: What the table has.
-        target: What is wanted.
-
     Returns:
         Additions, then drops, then changes of common columns in the target's order, then a change
         of order. A column that only differs in letter case is a drop and an addition.
@@ -74,7 +70,6 @@ def schema_changes(
 
     Args:
         base: The table as it is, None when it does not exist.
-        definition: What it is to be.
     """
     if base is None:
         return ()

@@ -39,8 +39,6 @@ def check_drift(
 
     Args:
         policy: The dataset's `schema_drift`.
-        current: The table's columns.
-        target: Its columns after the refresh.
         has_rules: True when `target` also has the defaults and generation expressions.
 
     Raises:

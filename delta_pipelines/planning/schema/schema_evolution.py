@@ -45,7 +45,6 @@ def evolved_schema(current: StructType, query: StructType) -> StructType:
     """The new schema of a table that keeps its rows.
 
     Args:
-        current: The table's columns.
         query: The query's columns, already nullable.
 
     Returns:
@@ -95,7 +94,6 @@ def evolved_to_declared(current: StructType, declared: StructType, *, has_rows: 
     """The new schema of a table that keeps its rows and has declared columns.
 
     Args:
-        current: The table's columns.
         declared: The declared columns.
         has_rows: True when the table has rows.
 

@@ -30,8 +30,6 @@ def broken_constraints(
 
     Args:
         properties: The table's properties after the refresh.
-        current: The table's columns.
-        target: Its columns after the refresh.
 
     Returns:
         One sentence per constraint, with what to do.
@@ -53,7 +51,6 @@ def rule_notes(current: StructType, target: StructType) -> tuple[str, ...]:
 
     Args:
         current: The table's columns, with their metadata.
-        target: Its columns after the refresh.
     """
     notes = []
     for column in current.fields:
@@ -95,7 +92,6 @@ def given_identities(current: StructType, target: StructType) -> list[StructFiel
 
     Args:
         current: The table's columns, with their metadata.
-        target: The query's columns.
     """
     found = []
     for column in current.fields:

@@ -67,11 +67,8 @@ def table_definition(
     """Decide a table's definition.
 
     Args:
-        table: The table as declared.
         base: The table as it is, None when it does not exist.
-        query: Columns of its query.
         is_full_refresh: True when its rows are wiped first.
-        pipeline: Name of the pipeline.
         declared: Its declared columns, which the query fits (`check_flows`); None for the query's.
 
     Raises:
@@ -233,7 +230,6 @@ def ways_out(table: Table, base: TableState, query: str = "query") -> str:
     """The ways out when a table does not accept a change, as a sentence.
 
     Args:
-        table: As declared.
         base: The table as it is.
         query: `query` or `flow`: the word for the source of its rows.
     """

@@ -56,7 +56,6 @@ def view_properties(declaration: Declaration, pipeline: str | None) -> dict[str,
     shows a change of the declaration's settings.
 
     Args:
-        declaration: The view's declaration.
         pipeline: Name of the pipeline that owns it; None for a view without an owner.
     """
     owned = {PIPELINE_KEY: pipeline} if pipeline is not None else {}
@@ -118,9 +117,7 @@ def why_published(
 
     Args:
         existing: The view in the catalog.
-        flow: The view's flow.
         schema: Columns of its query now; the catalog has the columns at the time of publishing.
-        pipeline: Name of the pipeline.
         settings: The settings that can change rows and that Spark would store with the view now: a
             view is read under its stored settings. None when they are unknown.
     """

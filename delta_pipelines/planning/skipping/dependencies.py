@@ -106,10 +106,7 @@ class LastWrite:
         """Read a commit's user metadata.
 
         Args:
-            version: Version of the commit.
             user_metadata: The writer's text, None when there is none.
-            pipeline: Name of this pipeline.
-            dataset: Qualified name of the dataset.
         """
         metadata = json_object(user_metadata)
         if metadata is None:

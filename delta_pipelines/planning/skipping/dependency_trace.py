@@ -44,8 +44,6 @@ def trace(
 
     Args:
         session: A session that no other code uses, to make texts in.
-        graph: The pipeline's graph.
-        flow: The dataset's flow.
         rows: The analysed query.
         markers: Alias in the query -> the input that it stands for (`Binder.markers`).
         known: Returns a table of the pipeline, or a source, by its location.
@@ -103,13 +101,7 @@ def _traced(
 
 
 def last_write(session: "SparkSession", state: TableState, pipeline: str) -> LastWrite:
-    """Read the commit that last changed a table's rows.
-
-    Args:
-        session: Any session.
-        state: The table.
-        pipeline: Name of this pipeline.
-    """
+    """Read the commit that last changed a table's rows."""
     rows = last_data_version(session, state)
     version, found = rows.version, _merged_without_commit.get(rows)
     if found is not None:
@@ -137,8 +129,6 @@ def remember_dependencies(
     Only this process remembers them: another process merges once more, again without a commit.
 
     Args:
-        session: Any session.
-        state: The table.
         dependencies: The dependencies of the merged rows.
     """
     if dependencies is None:

@@ -22,10 +22,6 @@ V = TypeVar("V")
 def recorded_name(name: str, redaction: Redaction) -> str:
     """A name without credentials; two different names stay different.
 
-    Args:
-        name: The true name.
-        redaction: Removes credentials from text.
-
     Example:
         >>> recorded_name("/a?password=hunter22", Redaction())
         '/a?password=*** [sha256:550deae80618165f]'

@@ -64,10 +64,8 @@ def check_target(
 
     Args:
         spark: A classic session.
-        table: The target.
         flow: The flow, which goes on from its checkpoint.
         base: The target as it is; None when it does not exist.
-        checkpoint: The checkpoint's folder.
 
     Raises:
         DatasetError: Names the evidence and the ways out.

@@ -51,10 +51,7 @@ def check_not_restored(
     Read the table's commits from the last one back to the last batch; start no Spark job.
 
     Args:
-        spark: The session.
-        table: The table.
         flows: Its flows that go on from their checkpoints.
-        base: The table's state now.
 
     Raises:
         DatasetError: The table lost batches.
@@ -87,7 +84,6 @@ def lost_batches(
 
     Args:
         entry: Returns the history entry of a version, None when its log file is gone.
-        version: The table's latest version.
         checkpoints: Id of a checkpoint -> its flow.
 
     Returns:

@@ -58,8 +58,6 @@ def old_checkpoints(
     Folders of other tables may lie beside them: a second warehouse can share the storage root.
 
     Args:
-        spark: The session.
-        state: The table.
         storage: Root folder of the checkpoints.
         retention_days: Days to keep them.
     """
@@ -81,8 +79,6 @@ class StreamPlans:
 
     Args:
         plan: The run's plan, still without datasets.
-        tables: The tables of the run.
-        chosen: What the run refreshes.
     """
 
     def __init__(self, plan: Plan, tables: Tables, chosen: RefreshSet) -> None:
@@ -117,10 +113,8 @@ class StreamPlans:
         """Check a table's streams against its checkpoints.
 
         Args:
-            table: The table.
             frames: Its analysed queries, one per flow.
             folders: From `folders`.
-            definition: The wanted definition of the table.
             is_full_refresh: True when its rows are wiped first.
 
         Returns:
