@@ -26,6 +26,7 @@ from delta_pipelines.delta.write.partition_values import checked_partitions
 from delta_pipelines.delta.write.row_casts import conform
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.model.column_types import nullable
+from delta_pipelines.model.constraints import constraints_of
 from delta_pipelines.model.identifiers import Identifier, quoted
 from delta_pipelines.model.run_steps import Step, reached
 from delta_pipelines.model.schema_mapping import (
@@ -85,6 +86,20 @@ class SeveralCommits:
             raise DatasetError(
                 f"column {', '.join(ruled)} has a declared default or is generated, which needs a "
                 f"write in one commit, and that is not possible here: {self.reason}",
+                dataset=self._dataset,
+            )
+        has = constraints_of(self.base.properties) if self.base else {}
+        new = [
+            name
+            for name, condition in constraints_of(definition.properties).items()
+            if self.base is not None and has.get(name) != condition
+        ]
+        if new:
+            # A property alone would make Delta believe that the rows obey the constraint.
+            raise DatasetError(
+                f"CHECK constraint {', '.join(new)} is new, and the rows can only be checked in "
+                f"the commit that adds it, which is not possible here: {self.reason} Add it by "
+                f"ALTER TABLE {self.identifier} ADD CONSTRAINT, which checks them, then run again.",
                 dataset=self._dataset,
             )
         if self.base is None or definition != self.base.definition:

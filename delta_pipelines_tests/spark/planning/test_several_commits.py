@@ -100,3 +100,27 @@ def test_a_commit_of_another_writer_is_not_overwritten(spark, schema, several_co
     assert done.results["people"].attempts == 2
     expected = [(0, "a", None), (1, "b", 1), (2, "b", 1), (9, "theirs", None)]
     assert rows_of(spark, f"{schema}.people") == expected
+
+
+@pytest.mark.parametrize("kind", ["materialized_view", "upsert"])
+def test_rules_that_need_one_commit_are_refused(spark, schema, several_commits, kind):
+    def declared(**options):
+        pipeline = scratch(schema)
+        keys = {"keys": ["id"]} if kind == "upsert" else {}
+        getattr(pipeline, kind)("t", "SELECT 1 AS id, 2 AS n", **keys, **options)
+        return pipeline
+
+    several_commits()
+    columns = "id INT, n INT COMMENT 'count', d INT DEFAULT 7"
+    error = str(failure(run(declared(columns=columns), spark).results["t"]))
+    assert "column d has a declared default or is generated" in error
+    options = {"columns": "id INT NOT NULL, n INT COMMENT 'count'"}
+    run_well(declared(**options, constraints={"small": "n < 9"}), spark)
+    assert rows_of(spark, f"{schema}.t") == [(1, 2)]
+    assert not spark.table(f"{schema}.t").schema["id"].nullable
+    before = version_of(spark, f"{schema}.t")
+    again = declared(**options, constraints={"small": "n < 1"})
+    error = str(failure(run(again, spark).results["t"]))
+    assert "CHECK constraint small is new" in error
+    assert "ADD CONSTRAINT, which checks them" in error
+    assert version_of(spark, f"{schema}.t") == before
