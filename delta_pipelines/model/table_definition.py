@@ -24,6 +24,7 @@ from delta_pipelines.model.setting_names import COLUMN_MAPPING_MODE
 COLUMN_MAPPING_FEATURE = "delta.feature.columnMapping"
 CLUSTERING_FEATURE = "delta.feature.clustering"
 DEFAULTS_FEATURE = "delta.feature.allowColumnDefaults"
+GENERATED_FEATURE = "delta.feature.generatedColumns"
 TIMESTAMP_NTZ_FEATURE = "delta.feature.timestampNtz"
 OWNER = "delta_pipelines.table"
 """Set on every table that a transaction creates; it distinguishes our logs from other logs."""

@@ -94,6 +94,8 @@ class Model:
 
     def _kept(self, column: Column) -> list[Row]:
         before = self.column
+        if before and column.rule == "generated" and before.rule != "generated":
+            raise Refuse("the table lacks the feature")
         if before is None or self.kind == "materialized_view":
             return []
         if not _fits(before.kind, column.kind):

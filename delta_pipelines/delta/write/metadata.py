@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 from delta_pipelines.errors import SchemaChangeError
 from delta_pipelines.model.schema_mapping import (
     DEFAULT,
+    GENERATED,
     Layout,
     column_named,
     mapped_schema,
@@ -18,6 +19,7 @@ from delta_pipelines.model.table_definition import (
     CLUSTERING_FEATURE,
     COLUMN_MAPPING_FEATURE,
     DEFAULTS_FEATURE,
+    GENERATED_FEATURE,
     TIMESTAMP_NTZ_FEATURE,
     TableDefinition,
     check_definition,
@@ -127,6 +129,8 @@ def wanted_metadata(
     has_defaults = any(DEFAULT in column.metadata for column in schema.fields)
     if has_defaults and (stored is None or "allowColumnDefaults" not in stored.features):
         configuration[DEFAULTS_FEATURE] = "supported"
+    if stored:
+        _check_generated(schema, stored, dataset)
     return WantedMetadata(
         schema,
         tuple(_as_in_schema(name, schema) for name in definition.partition_columns),
@@ -148,6 +152,26 @@ def is_unchanged(wanted: WantedMetadata, stored: StoredMetadata) -> bool:
         and wanted.comment == stored.comment
         and all(name.startswith("delta.") or name in stored.features for name in features)
     )
+
+
+def _check_generated(schema: StructType, stored: StoredMetadata, dataset: str) -> None:
+    """Refuse the first generated column of a table without the feature; Delta would drop its rule.
+
+    Source of the rule: `OptimisticTransaction.updateMetadata` of Delta 4.4 removes generation
+    expressions if the protocol before the change does not support them.
+    """
+    wanted, has = (
+        [column.name for column in columns.fields if GENERATED in column.metadata]
+        for columns in (schema, stored.schema)
+    )
+    if wanted and not has and "generatedColumns" not in stored.features:
+        raise SchemaChangeError(
+            f"column {', '.join(wanted)} is generated, and Delta takes generated columns into a "
+            f"table that exists only with the table feature generatedColumns. Turn it on (ALTER "
+            f"TABLE {dataset} SET TBLPROPERTIES ('{GENERATED_FEATURE}' = 'supported')) and run "
+            f"again, or drop the table.",
+            dataset=dataset,
+        )
 
 
 def _mode(configuration: Mapping[str, str]) -> str:

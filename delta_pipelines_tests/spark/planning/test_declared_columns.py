@@ -265,6 +265,34 @@ def test_defaults_and_generated_columns_are_filled_by_delta(table):
     assert sorted(table.seen.rows) == sorted(rows)
 
 
+def test_a_column_becomes_generated_in_a_table_with_the_feature(table):
+    table.give((1, 5), given="id INT, v INT")
+    table.well(columns="id INT, v INT")
+    if table.kind != "materialized_view":
+        table.spark.sql(f"DELETE FROM {table.schema}.t")  # its row was not computed so
+    table.give((2, 6), given="id INT, v INT")
+    columns = "id INT, v INT GENERATED ALWAYS AS (id + 1)"
+    pipeline = scratch(table.schema)
+    if table.kind == "streaming_table":
+        pipeline.source(f"{table.schema}.landing")
+        pipeline.streaming_table("t", columns=columns)(lambda landing: landing.select("id"))
+    else:
+        keys = {"keys": ["id"]} if table.kind == "upsert" else {}
+        getattr(pipeline, table.kind)("t", "SELECT 2 AS id", columns=columns, **keys)
+    before = table.seen
+    message = str(failure(run_one(pipeline, table.spark)))
+    assert "only with the table feature generatedColumns" in message
+    assert table.seen == before
+    feature = "'delta.feature.generatedColumns' = 'supported'"
+    table.spark.sql(f"ALTER TABLE {table.schema}.t SET TBLPROPERTIES ({feature})")
+    assert run_one(pipeline, table.spark).error is None
+    assert (2, 3) in table.seen.rows
+    assert "delta.generationExpression" in table.seen.schema["v"].metadata
+    before = table.version
+    assert run_one(pipeline, table.spark).status == "unchanged"
+    assert table.version == before
+
+
 KEEPING = pytest.mark.parametrize("kind", ["upsert", "streaming_table"])
 
 
