@@ -92,12 +92,12 @@ def test_the_partitioning_changes_with_the_rows(spark, table, put, look) -> None
 def test_changes_that_make_present_files_wrong_need_all_rows_replaced(
     spark, table, put, look
 ) -> None:
-    put(spark.sql("SELECT 1 AS a, 'x' AS b"))
+    put(spark.sql("VALUES (1, 'x'), (NULL, 'y') AS rows(a, b)"))
     for schema, why in (
         ("a STRING, b STRING", "column a changes from int to string"),
         ("a INT", "column b is dropped"),
-        ("a INT, b STRING, c INT NOT NULL", "column c is added as NOT NULL"),
-        ("a INT NOT NULL, b STRING", "column a becomes NOT NULL"),
+        ("a INT, b STRING, c INT NOT NULL", "NOT NULL of column c is broken by 2 of its rows"),
+        ("a INT NOT NULL, b STRING", "NOT NULL of column a is broken by 1 of its rows"),
     ):
         transaction = begin(spark, table)
         transaction.define(TableDefinition(StructType.fromDDL(schema)))
