@@ -18,12 +18,16 @@ from delta_pipelines_tests.support.pipelines import rows_of
 
 @pytest.fixture
 def copying(schema, spark):
-    """`t` has every row of the landing table, which has two."""
+    """`t` has every row of the landing table, which has two; a full refresh wipes it first."""
     spark.sql(f"CREATE TABLE {schema}.landing USING delta AS SELECT 1 AS id UNION ALL SELECT 2")
+    return copied(schema, full_refresh="in_place")
+
+
+def copied(schema, **options):
     pipeline = Pipeline("copying", schema=schema)
     pipeline.source(f"{schema}.landing")
 
-    @pipeline.streaming_table(inputs={"new": f"{schema}.landing"})
+    @pipeline.streaming_table(inputs={"new": f"{schema}.landing"}, **options)
     def t(new):
         return new
 
@@ -70,6 +74,26 @@ def test_a_retried_op_neither_wipes_nor_resets_a_stream_twice(
     assert outcome["t"]["delta_pipelines/rows_written"] == 2
     doubled = 1 if wiped else 2
     assert rows_of(spark, f"{schema}.t") == sorted([(1,), (2,)] * doubled)
+
+
+def test_a_retried_op_starts_a_staged_full_refresh_over(copying, schema, lake, instance, spark):
+    staged = copied(schema)
+    assert materialize(staged, lake, instance).success
+    before = state_of(spark, schema)
+    with first_attempt_failing(spark, schema) as seen:
+        outcome = materialize(
+            staged,
+            lake,
+            instance,
+            config={"full_refresh": ["t"]},
+            retry_policy=dg.RetryPolicy(max_retries=1),
+        )
+    assert outcome.success
+    assert set(seen) == {checkpoints_of(before.properties)["t"].id}
+    after = state_of(spark, schema)
+    assert epoch_of(after.properties) > epoch_of(before.properties)
+    assert after.version == before.version + 1
+    assert rows_of(spark, f"{schema}.t") == [(1,), (2,)]
 
 
 def test_a_retried_job_with_a_config_of_its_own_does_not_wipe_a_stream_twice(

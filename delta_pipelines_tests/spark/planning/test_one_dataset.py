@@ -1,7 +1,7 @@
 """What goes wrong with one dataset while planning concerns that one alone."""
 
 import delta_pipelines as dp
-from delta_pipelines.planning import planner
+from delta_pipelines.planning import planner, table_planner
 from delta_pipelines.planning.query import table_versions
 from delta_pipelines_tests.support.pipelines import run, run_well, scratch
 
@@ -11,14 +11,14 @@ def test_an_unexpected_error_is_its_datasets_own(spark, schema, monkeypatch):
     pipeline.materialized_view("odd", "SELECT 1 AS n")
     pipeline.materialized_view("after", "SELECT * FROM odd")
     pipeline.materialized_view("fine", "SELECT 2 AS n")
-    check = planner.check_expectations
+    check = table_planner.check_expectations
 
     def checked(flow, frame, dataset):
         if dataset == "odd":
             raise KeyError("surprise")
         check(flow, frame, dataset)
 
-    monkeypatch.setattr(planner, "check_expectations", checked)
+    monkeypatch.setattr(table_planner, "check_expectations", checked)
     (problem,) = pipeline.plan(spark).errors
     assert (problem.dataset, problem.message) == ("odd", "KeyError: 'surprise'")
     results = run(pipeline, spark).results
