@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -112,6 +113,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for key, value in report.user_properties:
             if key == "proved" and report.when == "call":
                 terminalreporter.write_line(f"proved: {value}")
+
+
+@pytest.fixture(autouse=True)
+def _forget_modules_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Remove the modules that a test has loaded from its own folder.
+
+    Code of a refresh may use any loaded module. So a module that stays while its file goes away
+    would make every later refresh of this process run again.
+    """
+    before = set(sys.modules)
+    yield
+    folder = str(tmp_path_factory.getbasetemp())
+    for name in set(sys.modules) - before:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is not None and file.startswith(folder):
+            del sys.modules[name]
 
 
 @pytest.fixture(scope="session")
