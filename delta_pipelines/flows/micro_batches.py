@@ -1,6 +1,7 @@
 """Write one micro-batch to its table, exactly once."""
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.jvm.sessions import settings
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger(__name__)
+
+Take = Callable[["DataFrame", Flow, BatchId], None]
+"""Takes one micro-batch: its rows, flow, checkpoint and number."""
 
 
 def write_batch(
@@ -149,3 +153,21 @@ def check_epoch(base: TableState | None, table: Table, batch_id: BatchId) -> Tab
             transient=True,
         )
     return base
+
+
+class BatchReceiver:
+    """Receives the micro-batches of one stream; keeps the Python error, which Java makes text."""
+
+    def __init__(self, take: Take, flow: Flow, application: str) -> None:
+        self._take = take
+        self._flow = flow
+        self._application = application
+        self.failure: BaseException | None = None
+
+    def take(self, rows: "DataFrame", number: int) -> None:
+        """Take one micro-batch; called by Spark."""
+        try:
+            self._take(rows, self._flow, BatchId(self._application, number))
+        except BaseException as error:
+            self.failure = error
+            raise

@@ -18,12 +18,13 @@ from delta_pipelines.delta.storage.folders import delete_below
 from delta_pipelines.delta.write.row_casts import conform
 from delta_pipelines.delta.write.transaction import Transaction, begin
 from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows.micro_batches import merge_batch
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.model.checkpoints import checkpoints_of, checkpoints_root
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_definition import TableDefinition
-from delta_pipelines.planning.table_action import TableDecision
+from delta_pipelines.model.table_state import TableState
 from delta_pipelines.update.context import UpdateContext
 from delta_pipelines.update.expectation_counts import Watch
 from delta_pipelines.update.stream_tally import BatchId, BatchResult
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 
 SUFFIX = "__full_refresh"
 """Of the name of the table that holds the rows of an upsert while it is refreshed fully."""
+TARGET_KEY = "delta_pipelines.full_refresh_of"
+"""Property of that table: the upsert that it belongs to."""
 
 
 class StagedRows(Protocol):
@@ -53,34 +56,16 @@ class StagedRows(Protocol):
 
 
 @contextmanager
-def staged_rows(
-    spark: "SparkSession",
-    table: Table,
-    definition: TableDefinition,
-    transaction: Transaction,
-    context: UpdateContext,
-    given: set[str],
-    checkpoints: Sequence[str],
-) -> Iterator[StagedRows]:
-    """Collect the rows of a full refresh while the block runs.
-
-    Args:
-        given: The columns of its queries, in lower case.
-        checkpoints: The new checkpoints; deleted if the block fails before its commit.
-    """
-    staged: StagedRows
-    if table.is_streaming_table:
-        staged = StagedAppends(table, definition, transaction)
-    else:
-        staged = StagedMerges(spark, table, definition, transaction, context, given)
+def new_checkpoints(
+    spark: "SparkSession", table: Table, checkpoints: Sequence[str], storage: str
+) -> Iterator[None]:
+    """Delete new checkpoints if the block fails before the commit that names them."""
     try:
-        yield staged
+        yield
     except BaseException:
         with suppress(DatasetError, *SPARK_FAILURES):
-            _delete_unnamed(spark, table, checkpoints, context.plan.storage)
+            _delete_unnamed(spark, table, checkpoints, storage)
         raise
-    finally:
-        staged.close()
 
 
 def _delete_unnamed(
@@ -127,11 +112,15 @@ class StagedAppends:
 class StagedMerges:
     """Merges the batches of an upsert into a table beside it, from which its rows are replaced.
 
-    That table has the columns of the query. It is dropped when the refresh ends; one that a killed
-    process left is dropped by the next refresh.
+    That table has the columns of the query, and a property that names the target: no other table is
+    ever changed or dropped. It is dropped when the refresh ends; one that a killed process left is
+    dropped by the next refresh.
 
     Args:
-        given: The columns of its query, in lower case.
+        columns: The columns of its query.
+
+    Raises:
+        DatasetError: Another table or view has the name.
     """
 
     def __init__(
@@ -141,7 +130,7 @@ class StagedMerges:
         definition: TableDefinition,
         transaction: Transaction,
         context: UpdateContext,
-        given: set[str],
+        columns: StructType,
     ) -> None:
         self._spark = spark
         self._table = table
@@ -149,16 +138,27 @@ class StagedMerges:
         self._transaction = transaction
         self._context = context
         self._beside = beside(table.identifier)
+        given = {name.lower() for name in columns.names}
         fields = [
             StructField(field.name, field.dataType)
             for field in definition.schema
             if field.name.lower() in given
         ]
-        self._collected = TableDefinition(StructType(fields))
-        drop_beside(spark, table.identifier)
+        self._collected = TableDefinition(
+            StructType(fields), properties={TARGET_KEY: _target(table.identifier)}
+        )
         created = begin(spark, self._beside, is_new=True)
+        if created.base is not None and not _is_ours(created.base, table.identifier):
+            raise DatasetError(
+                f"its full refresh needs the name {self._beside} until it ends, and another table "
+                "has it; nothing was written. Rename that table, or declare "
+                "full_refresh='in_place'.",
+                dataset=table.name,
+            )
         created.define(self._collected)
-        created.commit(user_metadata={"run_id": context.run_id, "full_refresh_of": table.name})
+        if created.base is not None:
+            created.clear()
+        created.commit(user_metadata={"run_id": context.run_id})
 
     def write(
         self, rows: "DataFrame", flow: Flow, batch_id: BatchId, metadata: dict[str, object]
@@ -168,9 +168,8 @@ class StagedMerges:
         upsert = UpsertRun(
             session, self._table, flow, self._collected, self._context, metadata=metadata
         )
-        kept = TableDecision(create=False, wipe=False, alter=False)
-        outcome = upsert.run(rows, begin(session, self._beside), kept)
-        return BatchResult(None, outcome.metrics, expectations=outcome.expectations)
+        done = merge_batch(rows, upsert, begin(session, self._beside))
+        return dataclasses.replace(done, version=None, merge=None)
 
     def stage(self) -> None:
         """Stage the merged rows in place of the old ones."""
@@ -204,5 +203,18 @@ def beside(identifier: Identifier) -> Identifier:
 
 
 def drop_beside(spark: "SparkSession", identifier: Identifier) -> None:
-    """Drop what a full refresh of an upsert has left beside it."""
-    spark.sql(f"DROP TABLE IF EXISTS {beside(identifier).quoted}")
+    """Drop what a full refresh of an upsert has left beside it, and no other table."""
+    try:
+        state = load_table(spark, beside(identifier), is_new=True)
+    except DatasetError:
+        return  # a view, or a table of another format
+    if state is not None and _is_ours(state, identifier):
+        spark.sql(f"DROP TABLE IF EXISTS {beside(identifier).quoted}")
+
+
+def _is_ours(state: TableState, target: Identifier) -> bool:
+    return state.properties.get(TARGET_KEY) == _target(target)
+
+
+def _target(identifier: Identifier) -> str:
+    return str(identifier.plain)

@@ -28,10 +28,11 @@ from delta_pipelines.delta.stream.stream_reader import (
 )
 from delta_pipelines.delta.write.transaction import Transaction, begin
 from delta_pipelines.errors import DatasetError
+from delta_pipelines.flows import staged_rows
 from delta_pipelines.flows.checkpoint_checks import cannot_go_on, delete_old_checkpoints
+from delta_pipelines.flows.micro_batches import BatchReceiver
 from delta_pipelines.flows.refresh_checkpoints import refresh_checkpoints
 from delta_pipelines.flows.source_changed import SourceChanged, other_columns
-from delta_pipelines.flows.staged_rows import StagedRows, drop_beside, staged_rows
 from delta_pipelines.flows.stream_outcome import stream_outcome
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.model.checkpoints import (
@@ -48,7 +49,12 @@ from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import Commit, TableState
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.query.input_binding import flow_session
-from delta_pipelines.planning.schema.flow_definition import fits, flow_definition, given_columns
+from delta_pipelines.planning.schema.flow_definition import (
+    fits,
+    flow_definition,
+    flows_schema,
+    given_columns,
+)
 from delta_pipelines.planning.schema.schema_evolution import needs_rewrite
 from delta_pipelines.planning.streams.restore_detection import COMPLETE_KEY
 from delta_pipelines.planning.table_action import TableDecision
@@ -96,8 +102,7 @@ class StreamRun:
         self._checkpoints: dict[str, Checkpoint] = {}
         self._tables: Mapping[str, Mapping[Identifier, TableState]] = {}
         self._schema = planned.definition.schema if planned.definition else None
-        self._given = {name.lower() for name in (planned.schema or StructType()).names}
-        self._staged: StagedRows | None = None
+        self._staged: staged_rows.StagedRows | None = None
         # An earlier attempt of this run may have written.
         self._tally = context.tally(table.identifier)
 
@@ -112,9 +117,8 @@ class StreamRun:
                 failed. Committed micro-batches stay, and a rerun continues after them.
         """
         if self._table.declaration.upsert is not None:
-            drop_beside(self._spark, self._table.identifier)
-        # Without Delta's transaction classes a wipe is a commit of its own.
-        if decision.wipe and transaction.atomic and not self._table.wipes_first:
+            staged_rows.drop_beside(self._spark, self._table.identifier)
+        if decision.wipe and not self._table.wipes_first:
             self._refill(transaction)
         else:
             commit = self._define(transaction, decision)
@@ -131,32 +135,40 @@ class StreamRun:
         """Read the streams from their beginning, then replace all rows in one commit."""
         assert transaction.base is not None
         table_id = transaction.base.table_id
+        last, storage = "", self._context.plan.storage
         for restart in range(MAX_RESTARTS + 1):
             definition = self._with_checkpoints(transaction, wipes=True)
             self._tally.restart()
             paths = [self._path(flow, self._checkpoints[flow.key]) for flow in self._flows]
+            staged = self._staged = self._staged_rows(transaction, definition)
             try:
-                with staged_rows(
-                    self._spark,
-                    self._table,
-                    definition,
-                    transaction,
-                    self._context,
-                    self._given,
-                    paths,
-                ) as self._staged:
+                with staged_rows.new_checkpoints(self._spark, self._table, paths, storage):
                     for flow in self._flows:
                         self._stream_once(flow, table_id)
-                    self._staged.stage()
+                    staged.stage()
                     self._swap(transaction)
                 return
             except SourceChanged as changed:
-                if restart == MAX_RESTARTS:
+                # The same change twice in a row: to start over does not help.
+                if restart == MAX_RESTARTS or changed.text == last:
                     raise changed.error from changed
-                self._plan_columns()  # and start over with the source's new columns
+                last = changed.text
+                self._plan_columns()
             finally:
+                staged.close()
                 self._staged = None
             transaction = begin(self._spark, self._table.identifier)
+
+    def _staged_rows(
+        self, transaction: Transaction, definition: TableDefinition
+    ) -> staged_rows.StagedRows:
+        table = self._table
+        if table.is_streaming_table:
+            return staged_rows.StagedAppends(table, definition, transaction)
+        columns = self._planned.schema or definition.schema
+        return staged_rows.StagedMerges(
+            self._spark, table, definition, transaction, self._context, columns
+        )
 
     def _swap(self, transaction: Transaction) -> None:
         """Commit the staged rows with the checkpoints that have read them."""
@@ -244,13 +256,13 @@ class StreamRun:
         session = flow_session(self._spark, flow)
         checkpoint = self._checkpoints[flow.key]
         path = self._path(flow, checkpoint)
-        batches = _Batches(self, flow, checkpoint.application(table_id, flow.key))
+        batches = BatchReceiver(self.take, flow, checkpoint.application(table_id, flow.key))
         with active(session), quiet_callbacks():
             rows = self._context.queries.rows(session, flow, as_planned=False)
             is_known = given_columns(rows.schema) == checkpoint.columns
             if not is_known or self._schema is None or not fits(rows.schema, self._schema):
                 if self._staged is not None:
-                    raise SourceChanged(other_columns(self._table), "")
+                    raise SourceChanged(other_columns(self._table), str(rows.schema))
                 self._evolve()
             # For a single flow the plan has checked this, and would have skipped the table.
             has_others = len(self._flows) > 1
@@ -328,8 +340,8 @@ class StreamRun:
     def _evolve(self) -> None:
         """Add the current columns of the streams to the table, in one commit."""
         transaction = begin(self._spark, self._table.identifier)
-        definition, given = self._definition_now(transaction.base, is_full_refresh=False)
-        self._checkpoints = with_columns(self._checkpoints, given)
+        definition, schemas = self._definition_now(transaction.base, is_full_refresh=False)
+        self._checkpoints = with_columns(self._checkpoints, self._columns(schemas))
         properties = {**definition.properties, **checkpoints_property(self._checkpoints)}
         self._alter(transaction, dataclasses.replace(definition, properties=properties))
         commit = self._commit(transaction)
@@ -339,14 +351,19 @@ class StreamRun:
     def _plan_columns(self) -> None:
         """Plan a full refresh again, with the current columns of the streams."""
         base = load_table(self._spark, self._table.identifier)
-        definition, given = self._definition_now(base, is_full_refresh=True)
-        self._planned = dataclasses.replace(self._planned, definition=definition, given=given)
+        definition, schemas = self._definition_now(base, is_full_refresh=True)
+        self._planned = dataclasses.replace(
+            self._planned,
+            definition=definition,
+            schema=flows_schema(self._table, list(schemas.values())),
+            given=self._columns(schemas),
+        )
         self._schema = definition.schema
 
     def _definition_now(
         self, base: TableState | None, *, is_full_refresh: bool
-    ) -> tuple[TableDefinition, dict[str, tuple[str, ...]]]:
-        """The definition for the current columns of the streams; and the columns of each flow."""
+    ) -> tuple[TableDefinition, dict[str, StructType]]:
+        """The definition for the current columns of the streams, and the schema of each flow."""
         schemas = {}
         for flow in self._flows:
             session = flow_session(self._spark, flow)
@@ -361,22 +378,7 @@ class StreamRun:
             pipeline=self._context.plan.pipeline,
             declared=self._planned.declared,
         )
-        self._given = {name.lower() for schema in schemas.values() for name in schema.names}
-        return definition, {flow.key: given_columns(schemas[flow.name]) for flow in self._flows}
+        return definition, schemas
 
-
-class _Batches:
-    """Receives the micro-batches of one stream; keeps the Python error, which Java makes text."""
-
-    def __init__(self, run: StreamRun, flow: Flow, application: str) -> None:
-        self._run = run
-        self._flow = flow
-        self._application = application
-        self.failure: BaseException | None = None
-
-    def take(self, rows: "DataFrame", number: int) -> None:
-        try:
-            self._run.take(rows, self._flow, BatchId(self._application, number))
-        except BaseException as error:
-            self.failure = error
-            raise
+    def _columns(self, schemas: Mapping[str, StructType]) -> dict[str, tuple[str, ...]]:
+        return {flow.key: given_columns(schemas[flow.name]) for flow in self._flows}

@@ -150,15 +150,16 @@ def _kinds(dataset: Dataset) -> set[str]:
 
 
 def _layout(declaration: Declaration) -> dict[str, object]:
-    upsert, known = declaration.upsert, Redaction.of(os.environ)
+    upsert, columns = declaration.upsert, columns_text(declaration)
+    constraints = ", ".join(constraint_texts(declaration))
     entries = {
         "keys": ", ".join(upsert.keys) if upsert else None,
         "sequence_by": upsert.sequence_by if upsert else None,
         "deletes_when": upsert.deletes_when if upsert else None,
         "partition_columns": ", ".join(declaration.partition_cols),
         "clustering_columns": ", ".join(declaration.cluster_by),
-        "columns": known.text(columns_text(declaration)),
-        "constraints": known.text(", ".join(constraint_texts(declaration))),
+        "columns": columns and Redaction.of(os.environ).text(columns),
+        "constraints": constraints and Redaction.of(os.environ).text(constraints),
     }
     return {f"delta_pipelines/{key}": value for key, value in entries.items() if value}
 

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 import delta_pipelines as dp
 from delta_pipelines.delta.log.loading import load_table
 from delta_pipelines.flows import staged_rows
+from delta_pipelines.flows.source_changed import SourceChanged
 from delta_pipelines.flows.staged_rows import SUFFIX
 from delta_pipelines.model.checkpoints import checkpoints_of, epoch_of
-from delta_pipelines.model.run_steps import Step
+from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines_tests.support.pipelines import (
     Injected,
@@ -194,13 +195,63 @@ def test_columns_that_come_while_the_streams_are_read_are_in_the_table(
     assert rows_of(spark, f"{schema}.t") == sorted([*((*row, None) for row in rows), new])
 
 
-def test_what_a_killed_full_refresh_of_an_upsert_left_is_dropped(spark, schema, landing):
+def test_the_table_that_a_killed_full_refresh_left_is_dropped(spark, schema, landing, monkeypatch):
     pipeline = declared(schema, landing, "upsert")
     run_well(pipeline, spark)
-    spark.sql(f"CREATE TABLE {schema}.t{SUFFIX} (other STRING) USING delta")
+    rows = rows_of(spark, f"{schema}.t")
+    with monkeypatch.context() as killed:
+        killed.setattr(staged_rows.StagedMerges, "close", lambda staged: None)
+        with once_at(Step.COMMIT, f"{schema}.t", raising(Injected("stopped"))):
+            failure(run(pipeline, spark, full_refresh=["t"]).results["t"])
+    assert tables_of(spark, schema) == ["landing", "t", f"t{SUFFIX}"]
     append(spark, landing, (9, "new", 1, False))
     run_well(pipeline, spark)
     assert tables_of(spark, schema) == ["landing", "t"]
+    assert rows_of(spark, f"{schema}.t") == sorted([*rows, (9, "new", 1, False)])
+
+
+def test_what_a_killed_full_refresh_left_does_not_come_into_the_next_one(
+    spark, schema, landing, monkeypatch
+):
+    pipeline = declared(schema, landing, "upsert")
+    run_well(pipeline, spark)
+    rows = rows_of(spark, f"{schema}.t")
+    monkeypatch.setattr(staged_rows, "drop_beside", lambda *of: None)
+    for _ in range(2):
+        run_well(pipeline, spark, full_refresh=["t"])
+        spark.sql(f"INSERT INTO {schema}.t{SUFFIX} VALUES (77, 'left', 1, false)")
+    assert rows_of(spark, f"{schema}.t") == rows
+
+
+@pytest.mark.parametrize("what", ["TABLE {} USING delta", "VIEW {}"])
+def test_a_table_or_view_of_another_owner_with_that_name_stays(spark, schema, landing, what):
+    pipeline = declared(schema, landing, "upsert")
+    run_well(pipeline, spark)
+    before = version_of(spark, f"{schema}.t")
+    spark.sql(f"CREATE {what.format(f'{schema}.t{SUFFIX}')} AS SELECT 7 AS id")
+    error = failure(run(pipeline, spark, full_refresh=["t"]).results["t"])
+    assert f"t{SUFFIX}" in str(error)
+    assert version_of(spark, f"{schema}.t") == before
+    append(spark, landing, (9, "new", 1, False))
+    run_well(pipeline, spark)
+    assert rows_of(spark, f"{schema}.t{SUFFIX}") == [(7,)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_change_of_the_source_that_comes_again_ends_a_full_refresh(spark, schema, landing, kind):
+    pipeline = declared(schema, landing, kind)
+    run_well(pipeline, spark)
+    before, attempts = version_of(spark, f"{schema}.t"), []
+
+    def changed(step: Step, dataset: str) -> None:
+        if step is Step.STREAM and dataset == f"{schema}.t":
+            attempts.append(step)
+            raise SourceChanged(dp.DatasetError("a column was renamed.", dataset="t"), "renamed")
+
+    with observing(changed):
+        assert "was renamed" in str(failure(run(pipeline, spark, full_refresh=["t"]).results["t"]))
+    assert len(attempts) == 2
+    assert version_of(spark, f"{schema}.t") == before
 
 
 def test_a_protected_table_keeps_its_rows(spark, schema, landing):
