@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.declare.options import (
     FlowOptions,
     InputOption,
+    MaterializedViewOptions,
     StreamedTableOptions,
     TableOptions,
     ViewOptions,
@@ -46,7 +47,15 @@ from delta_pipelines.model.expectation_result import ExpectationError, Expectati
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.maintenance_result import MaintenanceResult
 from delta_pipelines.model.merge_result import MergeResult
+from delta_pipelines.model.partition_range import PartitionRange
+from delta_pipelines.model.partitions import StaticPartitions
 from delta_pipelines.model.results import DatasetResult, PipelineRunError, RunResult
+from delta_pipelines.model.time_partitions import (
+    DailyPartitions,
+    HourlyPartitions,
+    MonthlyPartitions,
+    WeeklyPartitions,
+)
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.session.catalog_lock import CatalogLockedError
 from delta_pipelines.session.session import check_session, get_session
@@ -64,6 +73,7 @@ __all__ = [
     "CatalogServerError",
     "Changes",
     "CyclicDependencyError",
+    "DailyPartitions",
     "DatasetError",
     "DatasetPlan",
     "DatasetResult",
@@ -72,13 +82,17 @@ __all__ = [
     "ExpectationResult",
     "FlowOptions",
     "Graph",
+    "HourlyPartitions",
     "Identifier",
     "InputOption",
     "LeaseTimeoutError",
     "MaintenanceResult",
+    "MaterializedViewOptions",
     "MergeBuilder",
     "MergeError",
     "MergeResult",
+    "MonthlyPartitions",
+    "PartitionRange",
     "Pipeline",
     "PipelineError",
     "PipelineRunError",
@@ -88,12 +102,14 @@ __all__ = [
     "RunResult",
     "SchemaChangeError",
     "SessionError",
+    "StaticPartitions",
     "Stream",
     "StreamedTableOptions",
     "TableOptions",
     "UndeclaredInputError",
     "UnknownDatasetError",
     "ViewOptions",
+    "WeeklyPartitions",
     "check_session",
     "get_session",
     "merge_into",

@@ -276,6 +276,7 @@ class Execution:
             attempts=attempts,
             merge=outcome.merge,
             expectations=outcome.expectations,
+            partitions=outcome.partitions,
         )
 
     def _inputs(self, identifier: Identifier) -> dict[str, int | None]:

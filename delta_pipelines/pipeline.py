@@ -103,6 +103,7 @@ class Pipeline(DeclaresDatasets):
         reset_checkpoints: "Sequence[Selectable]" = (),
         force: bool = False,
         max_concurrency: int = 4,
+        partitions: "str | Sequence[str] | None" = None,
     ) -> "Plan":
         """Plan what a run would do to every selected dataset; changes nothing.
 
@@ -116,6 +117,9 @@ class Pipeline(DeclaresDatasets):
             force: As for `run`.
             max_concurrency: Number of datasets planned in parallel, each after its inputs. With 1,
                 planning stays in the calling thread, which helps with debugging.
+            partitions: Partitions to refresh, in datasets that have some: a key, a range
+                `"2024-01-01..2024-01-31"`, or a list of both. Each range is one commit. None for
+                all partitions that lie in the past, at most 100 in a commit.
 
         Returns:
             The plan, to inspect (`.datasets`, `.errors`, `.to_dict()`) or to print.
@@ -135,7 +139,12 @@ class Pipeline(DeclaresDatasets):
 
         check_count(max_concurrency, "max_concurrency")
         request = RefreshRequest.of(
-            refresh, full_refresh, full_refresh_all, reset_checkpoints, force
+            refresh,
+            full_refresh,
+            full_refresh_all,
+            reset_checkpoints,
+            force,
+            partitions=partitions,
         )
         check_session(spark)
         return make_plan(self, spark, request, max_concurrency=max_concurrency)
@@ -153,6 +162,7 @@ class Pipeline(DeclaresDatasets):
         raise_on_error: bool = True,
         max_concurrency: int = 4,
         lease_timeout: float = 600.0,
+        partitions: "str | Sequence[str] | None" = None,
     ) -> "RunResult":
         """Plan and run: create, alter, refresh and merge tables, publish views.
 
@@ -168,6 +178,7 @@ class Pipeline(DeclaresDatasets):
             raise_on_error: Raise when a dataset failed; False returns the result instead.
             max_concurrency: Number of datasets planned, and then refreshed, in parallel.
             lease_timeout: Maximum seconds that a dataset waits for another run that works on it.
+            partitions: As for `plan`.
 
         Returns:
             One result per selected dataset.
@@ -190,7 +201,7 @@ class Pipeline(DeclaresDatasets):
         _check_pace(max_concurrency, lease_timeout)
         check_flag(raise_on_error, "raise_on_error")
         request = RefreshRequest.of(
-            refresh, full_refresh, full_refresh_all, reset_checkpoints, force, strict
+            refresh, full_refresh, full_refresh_all, reset_checkpoints, force, strict, partitions
         )
         check_session(spark)
         plan = make_plan(self, spark, request, max_concurrency=max_concurrency)

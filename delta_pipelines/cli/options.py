@@ -130,6 +130,14 @@ _refresh = click.option(
 )
 
 
+_partitions = click.option(
+    "--partitions",
+    multiple=True,
+    metavar="KEYS",
+    help="Only these partitions: a key, or a range such as 2024-01-01..2024-01-31; repeatable.",
+)
+
+
 def session_options(command: Command) -> Command:
     """Add the options of a session to a command, which gets them as one argument, `options`."""
 
@@ -160,6 +168,7 @@ def refresh_options(command: Command) -> Command:
         reset_checkpoints: tuple[str, ...],
         force: bool,
         strict: bool,
+        partitions: tuple[str, ...],
         **others: object,
     ) -> None:
         request = RefreshRequest(
@@ -169,10 +178,14 @@ def refresh_options(command: Command) -> Command:
             reset_checkpoints=reset_checkpoints,
             force=force,
             strict=strict,
+            partitions=partitions,
         )
         command(request=request, **others)
 
-    options = (_refresh, _full_refresh, _full_refresh_all, _reset_checkpoint, _force, _strict)
+    options = (
+        *(_refresh, _partitions, _full_refresh, _full_refresh_all, _reset_checkpoint),
+        *(_force, _strict),
+    )
     for option in reversed(options):
         gathered = option(gathered)
     return gathered

@@ -12,6 +12,7 @@ from delta_pipelines.declare.options import (
     OF_QUERIES,
     FlowOptions,
     InputOption,
+    MaterializedViewOptions,
     StreamedTableOptions,
     TableOptions,
     ViewOptions,
@@ -47,25 +48,27 @@ class DeclaresDatasets(DeclaresExpectations):
 
     @overload
     def materialized_view(
-        self, name: str | None = None, sql: None = None, **options: Unpack[TableOptions]
+        self, name: str | None = None, sql: None = None, **options: Unpack[MaterializedViewOptions]
     ) -> Decorator: ...
 
     @overload
-    def materialized_view(self, name: str, sql: str, **options: Unpack[TableOptions]) -> None: ...
+    def materialized_view(
+        self, name: str, sql: str, **options: Unpack[MaterializedViewOptions]
+    ) -> None: ...
 
-    @lists_options(TableOptions)
+    @lists_options(MaterializedViewOptions)
     def materialized_view(
         self,
         name: str | F | None = None,
         sql: str | None = None,
-        **options: Unpack[TableOptions],
+        **options: Unpack[MaterializedViewOptions],
     ) -> F | Decorator | None:
         """Declare a table that every refresh recomputes and replaces in one commit.
 
         Args:
             name: Dataset name; the function's own by default.
             sql: A SELECT instead of a function.
-            **options: See `TableOptions`.
+            **options: See `MaterializedViewOptions`.
 
         Example:
             >>> import delta_pipelines as dp

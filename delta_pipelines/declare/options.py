@@ -27,6 +27,8 @@ from delta_pipelines.model.declarations import (
     Stream,
     UpsertKeys,
 )
+from delta_pipelines.model.partitions import Partitions, StaticPartitions
+from delta_pipelines.model.time_partitions import TimePartitions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -113,6 +115,23 @@ class TableOptions(ViewOptions, total=False):
     is false or NULL fails the refresh."""
 
 
+class MaterializedViewOptions(TableOptions, total=False):
+    """Options of materialized views.
+
+    Example:
+        >>> from delta_pipelines import DailyPartitions
+        >>> days = DailyPartitions("day", start="2024-01-01")
+        >>> sorted(MaterializedViewOptions(partitions=days))
+        ['partitions']
+    """
+
+    partitions: "Partitions | None"
+    """How its rows are divided, to be refreshed part by part: `DailyPartitions(...)`,
+    `HourlyPartitions(...)`, `WeeklyPartitions(...)`, `MonthlyPartitions(...)` or
+    `StaticPartitions(...)`. A refresh replaces only the rows of the partitions that it computes.
+    The function may have a parameter `partition`, a `PartitionRange`, to read less."""
+
+
 class StreamedTableOptions(TableOptions, total=False):
     """Options of tables that streams can fill: streaming tables and upserts.
 
@@ -127,10 +146,10 @@ class StreamedTableOptions(TableOptions, total=False):
 
 
 _STREAMED = StreamedTableOptions.__required_keys__ | StreamedTableOptions.__optional_keys__
-_TABLE = TableOptions.__required_keys__ | TableOptions.__optional_keys__
+_VIEWED = MaterializedViewOptions.__required_keys__ | MaterializedViewOptions.__optional_keys__
 _VIEW = ViewOptions.__required_keys__ | ViewOptions.__optional_keys__
 _ALLOWED: Mapping[Kind, frozenset[str]] = {
-    "materialized_view": _TABLE,
+    "materialized_view": _VIEWED,
     "streaming_table": _STREAMED,
     "append_flow": FlowOptions.__required_keys__ | FlowOptions.__optional_keys__,
     "upsert": _STREAMED,
@@ -198,6 +217,7 @@ def checked_declaration(
             columns=check_columns(options.get("columns")),
             column_comments=check_text_map(options.get("column_comments"), "column_comments"),
             constraints=check_constraints(options.get("constraints")),
+            partitions=check_partitions(options.get("partitions")),
             location=location,
         )
 
@@ -211,6 +231,16 @@ def check_choice(value: object, what: str, choices: Any) -> Any:
         return value
     listed = ", ".join(map(repr, words))
     raise DeclarationError(f"{what} must be one of {listed}, not {described(value)}.")
+
+
+def check_partitions(value: object) -> Partitions | None:
+    """Partitions or None, else a DeclarationError."""
+    if value is None or isinstance(value, TimePartitions | StaticPartitions):
+        return value
+    raise DeclarationError(
+        f'partitions must be dp.DailyPartitions("day", start="2024-01-01") or another kind of '
+        f"partitions, not {described(value)}; partition_cols=[...] only divides the files."
+    )
 
 
 def check_inputs(value: object) -> dict[str, str | Input]:

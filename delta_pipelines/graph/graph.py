@@ -38,8 +38,13 @@ class Table:
 
     @property
     def keeps_rows(self) -> bool:
-        """True when an ordinary refresh keeps the rows: streaming tables and upsert targets."""
-        return self.is_streaming_table or self.kind == "upsert"
+        """True when an ordinary refresh keeps rows: only a full refresh wipes the table."""
+        return self.is_streaming_table or self.kind == "upsert" or self.has_partitions
+
+    @property
+    def has_partitions(self) -> bool:
+        """True when a refresh replaces the rows of some partitions only."""
+        return self.declaration.partitions is not None
 
     @property
     def wipes_first(self) -> bool:
@@ -135,6 +140,7 @@ class Flow:
         inputs: Parameter (or name in the SQL text) -> dataset, in order.
         streams: The inputs that are read as streams -> how they are read.
         references: Positions of the inputs in the SQL text; empty for functions.
+        takes_partition: True when its function has the parameter `partition`.
         by_name: True when the parser does not find the inputs in the SQL text, so that each
             becomes a table of its name in `inputs`.
         outside: Tables outside of the pipeline that the SQL text reads.
@@ -152,6 +158,7 @@ class Flow:
     schema: str = "default"
     streams: Mapping[str, Stream | Changes] = field(default_factory=dict)
     by_name: bool = False
+    takes_partition: bool = False
 
     @property
     def identifier(self) -> Identifier:

@@ -10,6 +10,13 @@ from delta_pipelines.errors import (
     Problem,
     UnknownDatasetError,
 )
+from delta_pipelines.graph.function_parameters import (
+    SESSION_PARAMETER,
+    parameter_hint,
+    parameter_problem,
+    reserved_parameters,
+    takes_partition,
+)
 from delta_pipelines.graph.graph import Dataset, Flow, Graph, Source, SqlReference, Table, View
 from delta_pipelines.graph.sql_inputs import TableName
 from delta_pipelines.graph.sql_reading import SqlReading, read_sql, use_problem
@@ -25,9 +32,6 @@ from delta_pipelines.graph.validation import (
 from delta_pipelines.model.declarations import Changes, Declaration, Input, Stream
 from delta_pipelines.model.identifiers import Identifier, name_problem, parse_identifier
 from delta_pipelines.model.named_sequence import NamedSequence
-
-SESSION_PARAMETER = "spark"
-"""The only parameter of a function that is not an input: the Spark session."""
 
 
 class Declarations(Protocol):
@@ -253,6 +257,7 @@ class _Resolver:
             catalog=self._pipeline.catalog,
             schema=self._pipeline.schema.lower(),
             by_name=reading is not None and reading.by_name,
+            takes_partition=takes_partition(declaration),
         )
 
     def _streams(
@@ -317,16 +322,12 @@ class _Resolver:
             self._problem(declaration, "the function's parameters cannot be read.")
             return []
         names = []
+        not_inputs = reserved_parameters(declaration)
         for parameter in parameters:
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                text = f"parameter *{parameter.name} is not an input; list the inputs one by one."
-                self._problem(declaration, text)
-            elif parameter.kind is parameter.POSITIONAL_ONLY:
-                text = (
-                    f"parameter {parameter.name!r} is positional-only; inputs are passed by name."
-                )
-                self._problem(declaration, text)
-            elif parameter.name != SESSION_PARAMETER and not self._is_own(declaration, parameter):
+            problem = parameter_problem(parameter)
+            if problem is not None:
+                self._problem(declaration, problem)
+            elif parameter.name not in not_inputs and not self._is_own(declaration, parameter):
                 names.append(parameter.name)
         for bound in declaration.inputs:
             if bound == SESSION_PARAMETER:
@@ -362,9 +363,9 @@ class _Resolver:
             text = "its function is a method of a class, and would be called without an object: "
             self._problem(declaration, text + "declare a function, or a static method.")
             return None
-        text = f"parameter {parameter!r} is not a dataset of this pipeline"
-        if parameter in ("session", "spark_session"):
-            text += f" (the Spark session is the parameter `{SESSION_PARAMETER}`)"
+        text = (
+            f"parameter {parameter!r} is not a dataset of this pipeline{parameter_hint(parameter)}"
+        )
         self._unknown(declaration, text, parameter)
         return None
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from delta_pipelines.errors import SourceLocation
+from delta_pipelines.model.partitions import Partitions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -169,6 +170,7 @@ class Declaration:
         columns: The table's columns as DDL text or as Spark's type; None takes the query's.
         column_comments: Column -> comment, besides those in `columns` or of the query.
         constraints: Name, in lower case -> condition of a CHECK constraint.
+        partitions: How its rows are divided, to be refreshed part by part; None when they are not.
         location: Where it was declared.
     """
 
@@ -194,5 +196,6 @@ class Declaration:
     columns: "str | StructType | None" = None
     column_comments: Mapping[str, str] = field(default_factory=dict)
     constraints: Mapping[str, str] = field(default_factory=dict)
+    partitions: Partitions | None = None
     location: SourceLocation | None = None
     inputs_given: bool = False

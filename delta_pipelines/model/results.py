@@ -67,6 +67,41 @@ class TableFacts:
 
 
 @dataclass(frozen=True)
+class PartitionCommit:
+    """One commit that replaced the rows of some partitions.
+
+    Args:
+        keys: The partitions, in order.
+        version: Its Delta version.
+        rows_of: The commit, as the data version of these partitions.
+        rows: Rows that it wrote for them, when known.
+    """
+
+    keys: tuple[str, ...]
+    version: int
+    rows_of: "TableVersion | None" = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class PartitionsResult:
+    """What a run did with the partitions of one table.
+
+    Args:
+        commits: One for each range of partitions that was computed, in order.
+        unchanged: Partitions that were asked for and have not changed.
+    """
+
+    commits: tuple[PartitionCommit, ...] = ()
+    unchanged: tuple[str, ...] = ()
+
+    @property
+    def refreshed(self) -> tuple[str, ...]:
+        """The partitions that were computed and replaced, in order."""
+        return tuple(key for commit in self.commits for key in commit.keys)
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a run did to a dataset, before time and attempts are known.
 
@@ -81,6 +116,7 @@ class Outcome:
         notes: What else the user should know.
         merge: What an upsert's merge did; None when nothing was merged.
         expectations: How many rows broke each of the dataset's expectations.
+        partitions: What became of its partitions; None when it has none.
     """
 
     status: Status
@@ -93,6 +129,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
     merge: MergeResult | None = None
     expectations: tuple[ExpectationResult, ...] = ()
+    partitions: PartitionsResult | None = None
 
 
 @dataclass(frozen=True)
@@ -120,6 +157,7 @@ class DatasetResult:
         merge: Result of an upsert's merge, with its executor; None when nothing was merged.
         expectations: How many rows broke each expectation, in the order of the declaration; empty
             when none is declared or no row was checked.
+        partitions: What became of its partitions; None when it has none, or failed.
 
     Example:
         >>> orders = sales.run(spark).results["orders"]
@@ -146,6 +184,7 @@ class DatasetResult:
     attempts: int = 1
     merge: MergeResult | None = None
     expectations: tuple[ExpectationResult, ...] = ()
+    partitions: PartitionsResult | None = None
 
     @property
     def succeeded(self) -> bool:

@@ -14,6 +14,11 @@ from delta_pipelines.model.named_sequence import NamedMapping
 from delta_pipelines.model.results import Action
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.partitions.partition_plan import (
+    PartitionPlan,
+    counted,
+    ranges_text,
+)
 from delta_pipelines.planning.query.column_lineage import ColumnLineage
 from delta_pipelines.planning.query.declared_inputs import InputVersion
 from delta_pipelines.planning.refresh_set import RefreshSet
@@ -54,6 +59,7 @@ class DatasetPlan:
         column_lineage: The input columns that each column is computed from; None when it was not
             asked for, when nothing is to be done, or when it is unknown.
         reset_blocked: True when a full refresh was asked for that its properties do not allow.
+        partitions: Which of its partitions the run computes; None when it has none.
 
     Example:
         >>> print(sales.plan(spark).datasets["orders"].reason)
@@ -83,6 +89,12 @@ class DatasetPlan:
     streams: bool = False
     column_lineage: ColumnLineage | None = None
     reset_blocked: bool = False
+    partitions: PartitionPlan | None = None
+
+    @property
+    def stale_partitions(self) -> tuple[str, ...]:
+        """Keys of the partitions whose inputs changed since their refresh, in order."""
+        return self.partitions.stale if self.partitions else ()
 
     def refreshed(self, why: str) -> "DatasetPlan":
         """Return the same plan as a refresh, for a reason that became known later.
@@ -135,6 +147,8 @@ class DatasetPlan:
                 for i in self.inputs
             ],
             "notes": list(self.notes),
+            "partitions": list(self.partitions.computed) if self.partitions else None,
+            "stale_partitions": list(self.stale_partitions) if self.partitions else None,
             "error": str(self.error) if self.error else None,
             "skipped": self.skipped,
         }
@@ -261,6 +275,9 @@ def render_dataset(dataset: "DatasetPlan") -> list[str]:
     changes += [
         f"reads {i.table} at version {i.version}" for i in dataset.inputs if i.version is not None
     ]
+    if dataset.stale_partitions and dataset.partitions is not None:
+        every, stale = dataset.partitions.every, dataset.stale_partitions
+        changes.append(f"stale: {len(stale)} of {counted(every)}: {ranges_text(every, stale)}")
     changes += [f"note: {note}" for note in dataset.notes]
     return lines + [f"    {change}" for change in changes]
 

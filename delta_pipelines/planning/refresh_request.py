@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from delta_pipelines.declare.argument_checks import check_flag
+from delta_pipelines.declare.argument_checks import check_flag, check_texts
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Flow, Table, View
 from delta_pipelines.model.identifiers import Identifier
@@ -24,11 +24,13 @@ class RefreshRequest:
             the beginning while the rows stay.
         force: Refresh also the datasets that have not changed.
         strict: Run nothing if a dataset cannot be planned.
+        partitions: Partitions to refresh, as keys or ranges `first..last`; empty for all that lie
+            in the past.
 
     Example:
         >>> RefreshRequest(force=True) | RefreshRequest(full_refresh=("orders",))
         RefreshRequest(refresh=None, full_refresh=('orders',), full_refresh_all=False, \
-reset_checkpoints=(), force=True, strict=False)
+reset_checkpoints=(), force=True, strict=False, partitions=())
     """
 
     refresh: tuple[str, ...] | None = None
@@ -37,6 +39,7 @@ reset_checkpoints=(), force=True, strict=False)
     reset_checkpoints: tuple[str, ...] = ()
     force: bool = False
     strict: bool = False
+    partitions: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -47,6 +50,7 @@ reset_checkpoints=(), force=True, strict=False)
         reset_checkpoints: Sequence[Selectable] = (),
         force: bool = False,
         strict: bool = False,
+        partitions: str | Sequence[str] | None = None,
     ) -> "RefreshRequest":
         """Check the Python types of a user's arguments.
 
@@ -63,6 +67,7 @@ reset_checkpoints=(), force=True, strict=False)
             reset_checkpoints=names_of(reset_checkpoints, "reset_checkpoints"),
             force=force,
             strict=strict,
+            partitions=_partition_texts(partitions),
         )
 
     def __or__(self, other: "RefreshRequest") -> "RefreshRequest":
@@ -75,7 +80,19 @@ reset_checkpoints=(), force=True, strict=False)
             reset_checkpoints=_united(self.reset_checkpoints, other.reset_checkpoints),
             force=self.force or other.force,
             strict=self.strict or other.strict,
+            partitions=_united(self.partitions, other.partitions),
         )
+
+
+def _partition_texts(given: object) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    texts = check_texts([given] if isinstance(given, str) else given, "partitions")
+    if not texts or not all(text.strip() for text in texts):
+        raise DeclarationError(
+            f"partitions must name at least one partition, not {given!r}; leave it out for all."
+        )
+    return texts
 
 
 def _united(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,12 +5,14 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
 from delta_pipelines.graph.table_properties import RESET_ALLOWED, protecting
 from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.planning.asked_partitions import AskedPartitions, asked_partitions
 from delta_pipelines.planning.refresh_request import RefreshRequest
 
 log = logging.getLogger(__name__)
@@ -25,24 +27,27 @@ class RefreshSet:
         full: Tables to refresh fully; also protected ones, until `without_protected`.
         blocked: Tables of a requested full refresh that their properties do not allow.
         reset: Names, in lower case, of flows that read their streams from the beginning.
+        partitions: The partitions of each selected table that has some.
     """
 
     selected: tuple[Table | View, ...] = ()
     full: frozenset[Identifier] = frozenset()
     blocked: frozenset[Identifier] = frozenset()
     reset: frozenset[str] = frozenset()
+    partitions: Mapping[Identifier, AskedPartitions] = field(default_factory=dict)
 
 
-def refresh_set(graph: Graph, request: RefreshRequest) -> RefreshSet:
+def refresh_set(graph: Graph, request: RefreshRequest, now: datetime | None = None) -> RefreshSet:
     """Resolve the names of a request.
 
     Args:
         graph: The pipeline's graph.
         request: What the user asked for.
+        now: Until when partitions lie in the past, with a time zone; the current time by default.
 
     Raises:
         UnknownDatasetError: A name matches no table or view; the nearest one is suggested.
-        DeclarationError: A name to reset has no checkpoint.
+        DeclarationError: A name to reset has no checkpoint, or a partition does not exist.
     """
     reset = [flow for name in request.reset_checkpoints for flow in _flows_named(graph, name)]
     asked = {graph.find(name).identifier for name in request.full_refresh}
@@ -52,10 +57,16 @@ def refresh_set(graph: Graph, request: RefreshRequest) -> RefreshSet:
         refreshed = {graph.find(name).identifier for name in request.refresh}
     chosen = refreshed | asked | {flow.target for flow in reset}
     full = chosen if request.full_refresh_all else asked
+    selected = tuple(asset for asset in graph.assets if asset.identifier in chosen)
     return RefreshSet(
-        selected=tuple(asset for asset in graph.assets if asset.identifier in chosen),
+        selected=selected,
         full=frozenset(table.identifier for table in graph.tables if table.identifier in full),
         reset=frozenset(flow.name.lower() for flow in reset),
+        partitions=asked_partitions(
+            [table for table in selected if isinstance(table, Table)],
+            request.partitions,
+            now or datetime.now(timezone.utc),
+        ),
     )
 
 

@@ -13,7 +13,8 @@ def definition_hash(declaration: Declaration) -> str:
 
     The body of the dataset's function is not included: Spark's plan of its query is compared
     separately. Owners, tags, groups, the drift policy and `deterministic` are not included
-    either: they do not change the table's rows.
+    either: they do not change the table's rows. For a table with partitions, comments, properties
+    and constraints are not included, so that a change of them computes no partition again.
 
     Returns:
         16 hexadecimal digits.
@@ -36,6 +37,11 @@ def definition_hash(declaration: Declaration) -> str:
         "column_comments": dict(declaration.column_comments),
         "constraints": dict(declaration.constraints),
     }
+    if declaration.partitions is not None:
+        # A partition's rows stay as they are when only these change.
+        for name in ("layout", "properties", "comment"):
+            parts.pop(name)
+        rules = {"columns": rules["columns"], "partitions": declaration.partitions.text}
     # Only what is declared: the hashes of other tables stay as they were.
     parts |= {name: rule for name, rule in rules.items() if rule}
     text = json.dumps(parts, sort_keys=True, default=list)

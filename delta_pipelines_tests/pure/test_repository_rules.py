@@ -28,8 +28,9 @@ ORDER = {
         *("stream", "startup", "write", "merge"),
     ),
     "planning": (
-        *("skipping", "planning_threads", "storage_root", "refresh_request", "refresh_set"),
-        *("schema", "query", "table_action", "plan", "planning_scope", "streams"),
+        *("skipping", "planning_threads", "storage_root", "refresh_request"),
+        *("asked_partitions", "refresh_set", "schema", "query", "partitions"),
+        *("table_action", "plan", "planning_scope", "streams"),
         *("table_planner", "view_planner", "planner"),
     ),
     "dagster": (

@@ -13,8 +13,8 @@ from delta_pipelines.delta.jvm.sessions import current_namespace, settings
 from delta_pipelines.delta.query.query_session import query_session, sql_query
 from delta_pipelines.delta.query.relations import DECLARED_PREFIX
 from delta_pipelines.errors import DatasetError
+from delta_pipelines.graph.function_parameters import SESSION_PARAMETER
 from delta_pipelines.graph.graph import Flow, Graph, View
-from delta_pipelines.graph.resolve import SESSION_PARAMETER
 from delta_pipelines.graph.sql_inputs import in_parentheses, replace_names, with_tables
 from delta_pipelines.graph.stream_rules import STREAMING_KINDS
 from delta_pipelines.model.declarations import Changes, Stream

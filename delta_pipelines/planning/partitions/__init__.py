@@ -1,0 +1,1 @@
+"""Which partitions a run computes, and which of them are stale."""

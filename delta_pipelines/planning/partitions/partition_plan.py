@@ -1,0 +1,100 @@
+"""Which partitions of a table a run computes, as a part of its plan. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from delta_pipelines.model.partition_range import neighbours, range_text
+
+AT_ONCE = 100
+"""Most partitions that one commit replaces when the user named none."""
+_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class PartitionPlan:
+    """Which partitions of a table a run computes.
+
+    Args:
+        every: All partitions that lie in the past, in order.
+        asked: Those that the run refreshes unless they have not changed, in order.
+        fresh: Those that would have the same rows after a refresh.
+        column_type: Type of the column that divides the rows, as SQL writes it.
+        named: True when the user named the asked partitions.
+        computes_all: True when asked partitions are computed also if they have not changed.
+        is_known: False when only the run can decide what is fresh: it writes an input first.
+    """
+
+    every: tuple[str, ...]
+    asked: tuple[str, ...]
+    fresh: frozenset[str]
+    column_type: str
+    named: bool = False
+    computes_all: bool = False
+    is_known: bool = True
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """The partitions that a refresh may change, in order; empty while it is not known."""
+        return tuple(k for k in self.every if k not in self.fresh) if self.is_known else ()
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """The asked partitions that the run computes, in order."""
+        if self.computes_all or not self.is_known:
+            return self.asked
+        return tuple(key for key in self.asked if key not in self.fresh)
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """The asked partitions that the run leaves as they are, in order."""
+        computed = frozenset(self.computed)
+        return tuple(key for key in self.asked if key not in computed)
+
+    @property
+    def ranges(self) -> tuple[tuple[str, ...], ...]:
+        """The partitions of each commit: neighbours together, as many as the user named."""
+        runs = neighbours(self.every, self.computed)
+        if self.named:
+            return tuple(runs)
+        return tuple(
+            run[first : first + AT_ONCE] for run in runs for first in range(0, len(run), AT_ONCE)
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What the run does, without its full stop."""
+        if not self.every:
+            return "it has no partition in the past"
+        if not self.is_known:
+            return (
+                f"of {counted(self.asked)}, those whose inputs change in this run are computed "
+                f"and replaced"
+            )
+        commits = len(self.ranges)
+        how = "in one commit" if commits == 1 else f"in {commits} commits"
+        return (
+            f"{len(self.computed)} of {counted(self.asked)} computed and replaced {how}: "
+            f"{ranges_text(self.every, self.computed)}"
+        )
+
+
+def counted(keys: Sequence[str]) -> str:
+    """The number of partitions, in words.
+
+    Example:
+        >>> counted(["a"]), counted(["a", "b"])
+        ('1 partition', '2 partitions')
+    """
+    return f"{len(keys)} partition{'' if len(keys) == 1 else 's'}"
+
+
+def ranges_text(every: Sequence[str], keys: Sequence[str]) -> str:
+    """Name partitions by ranges; only the first ones of many.
+
+    Example:
+        >>> ranges_text("abcdef", "abd")
+        'a..b, d'
+    """
+    texts = [range_text(run) for run in neighbours(every, keys)]
+    more = f" and {len(texts) - _SHOWN} more ranges" if len(texts) > _SHOWN else ""
+    return ", ".join(texts[:_SHOWN]) + more
