@@ -24,6 +24,7 @@ from delta_pipelines.delta.jvm.spark_errors import explained
 from delta_pipelines.delta.write.transaction import Transaction, begin
 from delta_pipelines.errors import DatasetError, PipelineError
 from delta_pipelines.flows.micro_batches import write_batch
+from delta_pipelines.flows.partition_refresh import PartitionRefresh
 from delta_pipelines.flows.stream_refresh import StreamRun
 from delta_pipelines.flows.upsert import UpsertRun
 from delta_pipelines.graph.graph import Flow, Graph, Table, View
@@ -140,6 +141,8 @@ class DatasetManager:
         left = leave_as_planned(self._spark, planned, context)
         if left is not None and not is_full_refresh:
             return left
+        if table.declaration.partitions is not None:
+            return self._partitions(graph, table, is_full_refresh, context)
         session = flow_session(self._spark, flow)
         with active(session), explained(table.name):
             if not planned.is_registered:  # else its schema exists
@@ -288,6 +291,21 @@ class DatasetManager:
             write = partial(write_batch, table, context)
             run = StreamRun(self._spark, table, flows, planned, context, write)
             return run.run(transaction, decision)
+
+    def _partitions(
+        self, graph: Graph, table: Table, is_full_refresh: bool, context: UpdateContext
+    ) -> Outcome:
+        """Refresh a table by its partitions, one commit per range."""
+        planned, flow = context.plans.planned(table.identifier), graph.flow(table.identifier)
+        session, by = flow_session(self._spark, flow), table.declaration.partitions
+        assert by is not None
+        with active(session), explained(table.name):
+            if not planned.is_registered:
+                ensure_schema(session, table.identifier)
+            transaction = begin(session, table.identifier, is_new=planned.base is None)
+            _check_unchanged(planned, transaction.base)
+            refresh = PartitionRefresh(session, table, by, flow, planned, context, is_full_refresh)
+            return refresh.run(transaction)
 
     def _replace(
         self,

@@ -1,6 +1,6 @@
 """How a materialized view is divided into partitions that are refreshed one by one. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
@@ -65,6 +65,11 @@ class StaticPartitions(ColumnPartitions):
         """What divides the rows, without the values."""
         return f"{self.kind}({self.column})"
 
+    @property
+    def first_key(self) -> str:
+        """The first value."""
+        return self.values[0]
+
     def keys(self, now: datetime) -> tuple[str, ...]:
         """The keys, in order.
 
@@ -86,6 +91,25 @@ class StaticPartitions(ColumnPartitions):
         kind = column_type or self.default_type
         listed = ", ".join(self._literal(key, kind) for key in keys)
         return PartitionRange(tuple(keys), f"{quoted(self.column)} IN ({listed})")
+
+    def recorded(self, every: Sequence[str], chosen: Collection[str]) -> list[str]:
+        """Some partitions, as a commit records them.
+
+        Args:
+            every: All keys, in order.
+            chosen: Some of them.
+        """
+        wanted = frozenset(chosen)
+        return [key for key in every if key in wanted]
+
+    def expanded(self, every: Sequence[str], texts: Iterable[str]) -> frozenset[str]:
+        """The keys that a commit recorded, without those that are not partitions any more.
+
+        Args:
+            every: All keys.
+            texts: From `recorded`.
+        """
+        return frozenset(texts) & frozenset(every)
 
     def touched(self, every: Sequence[str], low: str, high: str, column_type: str) -> list[str]:
         """The partitions of the rows of a file, from the file's statistics.

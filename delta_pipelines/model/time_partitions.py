@@ -1,7 +1,7 @@
 """Partitions by windows of time: hours, days, weeks and months. Pure."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from functools import lru_cache
@@ -10,7 +10,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.model.identifiers import quoted
-from delta_pipelines.model.partition_range import ColumnPartitions, PartitionRange
+from delta_pipelines.model.partition_range import (
+    SEPARATOR,
+    ColumnPartitions,
+    PartitionRange,
+    neighbours,
+    range_text,
+)
 
 _UTC = timezone.utc
 _DAY = "%Y-%m-%d"
@@ -70,6 +76,11 @@ class TimePartitions(ColumnPartitions):
         """When the last partition must have ended, in UTC; None for no end."""
         return None if self.end is None else self._parsed(self.end, "end").astimezone(_UTC)
 
+    @property
+    def first_key(self) -> str:
+        """The key of the first partition, in the past or not."""
+        return self.key_of(self._parsed(self.start, "start"))
+
     def keys(self, now: datetime) -> tuple[str, ...]:
         """The keys of all partitions that lie in the past, in order.
 
@@ -124,6 +135,29 @@ class TimePartitions(ColumnPartitions):
         name = quoted(self.column)
         condition = f"{name} >= {low} AND {name} < {high}"
         return PartitionRange(tuple(keys), condition, start, end)
+
+    def recorded(self, every: Sequence[str], chosen: Collection[str]) -> list[str]:
+        """Some partitions as ranges, as a commit records them.
+
+        Args:
+            every: All keys, in order.
+            chosen: Some of them.
+        """
+        return [range_text(run) for run in neighbours(every, chosen)]
+
+    def expanded(self, every: Sequence[str], texts: Iterable[str]) -> frozenset[str]:
+        """The keys that a commit recorded, without those that are not partitions any more.
+
+        Args:
+            every: All keys, in order.
+            texts: From `recorded`.
+        """
+        found: set[str] = set()
+        for text in texts:
+            first, _, last = text.partition(SEPARATOR)
+            # The texts of keys have the order of their times.
+            found.update(every[bisect_left(every, first) : bisect_right(every, last or first)])
+        return frozenset(found)
 
     def overlapping(self, every: Sequence[str], start: datetime, end: datetime) -> tuple[str, ...]:
         """The partitions that have a time in common with a window.

@@ -275,9 +275,11 @@ def render_dataset(dataset: "DatasetPlan") -> list[str]:
     changes += [
         f"reads {i.table} at version {i.version}" for i in dataset.inputs if i.version is not None
     ]
-    if dataset.stale_partitions and dataset.partitions is not None:
-        every, stale = dataset.partitions.every, dataset.stale_partitions
-        changes.append(f"stale: {len(stale)} of {counted(every)}: {ranges_text(every, stale)}")
+    if dataset.partitions is not None:
+        every, computed = dataset.partitions.every, frozenset(dataset.partitions.computed)
+        left = [key for key in dataset.stale_partitions if key not in computed]
+        if left:
+            changes.append(f"stays stale: {counted(left)} ({ranges_text(every, left)})")
     changes += [f"note: {note}" for note in dataset.notes]
     return lines + [f"    {change}" for change in changes]
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from delta_pipelines.delta.jvm.sessions import active, settings_of
 from delta_pipelines.delta.jvm.spark_errors import explained
 from delta_pipelines.errors import DatasetError, as_pipeline_error
-from delta_pipelines.graph.graph import Dataset, Source, Table, View
+from delta_pipelines.graph.graph import Dataset, Graph, Source, Table, View
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.named_sequence import NamedMapping
+from delta_pipelines.model.partition_range import PartitionRange
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.plan import DatasetPlan, Plan, PlannedPipeline
 from delta_pipelines.planning.planning_scope import PlanningScope
@@ -18,7 +19,7 @@ from delta_pipelines.planning.planning_threads import planning_threads, run_in_o
 from delta_pipelines.planning.query.query_analysis import FlowAnalysis
 from delta_pipelines.planning.query.table_versions import Tables
 from delta_pipelines.planning.refresh_request import RefreshRequest
-from delta_pipelines.planning.refresh_set import refresh_set, without_protected
+from delta_pipelines.planning.refresh_set import RefreshSet, refresh_set, without_protected
 from delta_pipelines.planning.skipping.dependency_trace import tables_behind
 from delta_pipelines.planning.storage_root import default_storage
 from delta_pipelines.planning.table_planner import TablePlanner
@@ -66,7 +67,8 @@ def make_plan(
         redaction=redaction,
     )
     tables = Tables(spark)
-    scope = PlanningScope(empty, spark, tables, FlowAnalysis(graph, spark, tables), lineage)
+    analysis = FlowAnalysis(graph, spark, tables, _samples(graph, empty.chosen))
+    scope = PlanningScope(empty, spark, tables, analysis, lineage)
     return _plan(scope, (*graph.tables, *graph.sources), max_concurrency)
 
 
@@ -99,8 +101,19 @@ def plan_again(
     behind = [plan.graph[i] for i in sorted(tables_behind(plan.graph, identifier), key=str)]
     near = behind if isinstance(dataset, View) else [dataset, *behind]
     tables = Tables(spark, plan.locations, read)
-    scope = PlanningScope(alone, spark, tables, FlowAnalysis(plan.graph, spark, tables))
+    analysis = FlowAnalysis(plan.graph, spark, tables, _samples(plan.graph, chosen))
+    scope = PlanningScope(alone, spark, tables, analysis)
     return _plan(scope, near).datasets[identifier]
+
+
+def _samples(graph: Graph, chosen: RefreshSet) -> dict[Identifier, PartitionRange]:
+    """A range for each table with partitions, to analyse its query with: the last asked one."""
+    divided = {t.identifier: t.declaration.partitions for t in graph.tables}
+    return {
+        identifier: by.range([keys.asked[-1] if keys.asked else by.first_key])
+        for identifier, keys in chosen.partitions.items()
+        if (by := divided[identifier]) is not None
+    }
 
 
 def _plan(scope: PlanningScope, concerned: "Sequence[Dataset]", max_concurrency: int = 1) -> Plan:

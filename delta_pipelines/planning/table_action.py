@@ -80,9 +80,13 @@ def planned_action(
         what = "recomputed as always"
         if table.keeps_rows:
             what = "appended as always" if table.is_streaming_table else "merged as always"
+        if table.has_partitions:
+            what = "its stale partitions are computed"
         return "refresh", f"{not_allowed(table, base.properties)}: {what}"
     if table.is_streaming_table:
         return "refresh", "new rows of its streams are appended"
+    if table.has_partitions:
+        return "refresh", "its stale partitions are computed and replaced"
     if table.kind == "upsert":
         return "refresh", "the query's rows are merged by key"
     return "refresh", "all rows are recomputed and replaced in one commit"

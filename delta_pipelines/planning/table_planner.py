@@ -11,6 +11,8 @@ from delta_pipelines.delta.write.dry_run import rehearse
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.partition_planner import PartitionPlanner
+from delta_pipelines.planning.partitions.partition_query import check_stored_type, column_type
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.planning_scope import PlanningScope
 from delta_pipelines.planning.query.column_declaration import declared_columns
@@ -108,15 +110,31 @@ class TablePlanner:
         """
         refresh = self._refresh(table)
         definition = self._definition(refresh)
-        planned = self._planned(refresh, definition)
-        verdict = self._verdict(refresh, planned)
-        if verdict is not None and verdict.unchanged:
-            return replace(planned, action="none", reason=verdict.reason)
-        if verdict is not None:
-            planned = planned.refreshed(verdict.reason)
+        planned = self._judged(refresh, self._planned(refresh, definition))
+        if planned.action == "none":
+            return planned
         self._rehearse(refresh, definition)
         self._scope.tables.will_write(table.identifier, definition.schema)
         return replace(planned, column_lineage=self._scope.lineage(*refresh.queries))
+
+    def _judged(self, refresh: _Refresh, planned: DatasetPlan) -> DatasetPlan:
+        """Decide whether the rows change, and say why."""
+        divided = self._divided(refresh.table)
+        if divided is not None:
+            query, is_full = refresh.queries[0], refresh.is_full
+            return divided.plan(planned, refresh.base, query, is_full=is_full)
+        verdict = self._verdict(refresh, planned)
+        if verdict is None:
+            return planned
+        if verdict.unchanged:
+            return replace(planned, action="none", reason=verdict.reason)
+        return planned.refreshed(verdict.reason)
+
+    def _divided(self, table: Table) -> PartitionPlanner | None:
+        by = table.declaration.partitions
+        if by is None:
+            return None
+        return PartitionPlanner(self._scope, table, by, self._chosen.partitions[table.identifier])
 
     def _refresh(self, table: Table) -> _Refresh:
         """Load the table, and analyse and check its queries."""
@@ -127,6 +145,9 @@ class TablePlanner:
             raise gone_table(identifier, gone, "run again, which creates it")
         flows = self._scope.plan.graph.flows_of(identifier)
         queries = tuple(self._scope.analysis.of(flow) for flow in flows)
+        divided = self._divided(table)
+        if divided is not None:
+            queries = (divided.analysed(flows[0], queries[0]),)
         for flow, query in zip(flows, queries, strict=True):
             some = table.declaration.upsert is not None or flow.declaration.expectations
             with active(query.session) if some else nullcontext():
@@ -149,6 +170,9 @@ class TablePlanner:
         )
         for flow, frame in zip(refresh.flows, refresh.frames, strict=True):
             check_spelling(flow, frame, definition.schema)
+        if table.declaration.partitions is not None:
+            by, query = table.declaration.partitions, refresh.frames[0].schema
+            check_stored_type(table, by, column_type(table, by, query), definition.schema)
         if not refresh.streams and (refresh.is_full or not table.keeps_rows):
             return without_checkpoints(definition)
         return definition

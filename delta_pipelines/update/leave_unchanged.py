@@ -1,5 +1,6 @@
 """Skip a dataset that a refresh would not change: no commit, no Spark job."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.jvm.sessions import active
@@ -8,7 +9,7 @@ from delta_pipelines.delta.log.data_versions import last_data_version
 from delta_pipelines.delta.log.loading import load_table
 from delta_pipelines.graph.graph import Table
 from delta_pipelines.model.merge_result import merge_metrics
-from delta_pipelines.model.results import Outcome, TableFacts
+from delta_pipelines.model.results import Outcome, PartitionsResult, TableFacts
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.query.input_binding import flow_session
@@ -49,7 +50,10 @@ def leave_as_planned(
         return None
     # The table may be newer than in the run's first plan; its readers use this version.
     context.versions.wrote(before)
-    return _unchanged(spark, planned.kind, before, planned.reason)
+    outcome = _unchanged(spark, planned.kind, before, planned.reason)
+    if planned.partitions is None:
+        return outcome
+    return replace(outcome, partitions=PartitionsResult(unchanged=planned.partitions.unchanged))
 
 
 def leave_unchanged(
@@ -115,6 +119,8 @@ def leave_to_later(
     dataset = context.plan.graph[planned.identifier]
     if not isinstance(dataset, Table) or dataset.kind not in DECIDED or planned.streams:
         return None
+    if dataset.has_partitions:
+        return None  # another run may have refreshed other partitions: planning again decides
     base = load_table(spark, planned.identifier)
     if context.force or planned.action == "full_refresh" or base is None or not base.registered:
         return None

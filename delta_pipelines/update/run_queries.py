@@ -9,8 +9,10 @@ from delta_pipelines.errors import SchemaChangeError
 from delta_pipelines.graph.graph import Flow, Graph
 from delta_pipelines.graph.stream_rules import stream_inputs
 from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.partition_range import PartitionRange
 from delta_pipelines.model.run_steps import Step, reached
 from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.partitions.partition_dependencies import for_all_partitions
 from delta_pipelines.planning.query.expressions import with_expressions
 from delta_pipelines.planning.query.input_binding import Binder, flow_session
 from delta_pipelines.planning.schema.schema_diff import diff_schemas
@@ -43,12 +45,22 @@ class RunQueries:
         """A separate session for the flow, with the settings of its declaration."""
         return flow_session(spark, flow)
 
-    def rows(self, session: "SparkSession", flow: Flow, *, as_planned: bool = True) -> "DataFrame":
+    def rows(
+        self,
+        session: "SparkSession",
+        flow: Flow,
+        *,
+        as_planned: bool = True,
+        partition: PartitionRange | None = None,
+        is_traced: bool = True,
+    ) -> "DataFrame":
         """Analyse a flow's query over the table versions of this run; computes no rows.
 
         Args:
             session: From `session()`.
             as_planned: Check that the columns are those of the plan.
+            partition: The range to compute, for a table with partitions.
+            is_traced: True when `dependencies` is to follow.
 
         Raises:
             SchemaChangeError: The query returns other columns than in the plan.
@@ -56,7 +68,9 @@ class RunQueries:
         reached(Step.ANALYSE, str(flow.target))
         if not unavailable(session, flow.target):
             number_from_high(session)
-        binder = Binder(self._graph, session, self._versions.frame, self._versions.stream)
+        binder = Binder(
+            self._graph, session, self._versions.frame, self._versions.stream, partition
+        )
         frame = binder.query(flow)
         planned = self._plans.planned(flow.target).schema
         if planned is not None and as_planned:
@@ -68,7 +82,7 @@ class RunQueries:
                     f"columns in the query (list the values of a pivot), and run again.",
                     dataset=flow.name,
                 )
-        if not frame.isStreaming:
+        if is_traced and not frame.isStreaming:
             self._analysed[flow.target] = (session, with_expressions(flow, frame), binder)
         return frame
 
@@ -76,13 +90,16 @@ class RunQueries:
         """The dependencies of a flow's rows, after `rows` analysed them; None when unknown."""
         if flow.target in self._analysed:
             session, frame, binder = self._analysed.pop(flow.target)
-            self._dependencies[flow.target] = trace(
+            traced = trace(
                 session,
                 self._graph,
                 flow,
                 frame,
                 markers=binder.markers,
                 known=self._versions.at,
+            )
+            self._dependencies[flow.target] = for_all_partitions(
+                session, self._graph, flow, traced, self._versions.version
             )
         return self._dependencies.get(flow.target)
 

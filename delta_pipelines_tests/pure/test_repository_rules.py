@@ -31,7 +31,7 @@ ORDER = {
         *("skipping", "planning_threads", "storage_root", "refresh_request"),
         *("asked_partitions", "refresh_set", "schema", "query", "partitions"),
         *("table_action", "plan", "planning_scope", "streams"),
-        *("table_planner", "view_planner", "planner"),
+        *("partition_planner", "table_planner", "view_planner", "planner"),
     ),
     "dagster": (
         *("specs", "run_config", "run", "assets", "resource", "jobs", "sources", "definitions"),

@@ -77,6 +77,7 @@ REQUIRED: tuple[Member, ...] = (
     Member(_TXN, "protocol"),
     Member(_TXN, "updateMetadata", (_METADATA, "boolean")),
     Member(_TXN, "filterFiles"),
+    Member(_TXN, "filterFiles", (_SEQ, "boolean")),
     Member(_TXN, "readWholeTable"),
     Member(_TXN, "trackFilesRead", (_SEQ,)),
     Member(_TXN, "writeFiles", ("org.apache.spark.sql.Dataset",)),

@@ -76,6 +76,7 @@ class DeltaTransaction:
         self._wanted: WantedMetadata | None = None
         self._wrote = self._cleared = self._removed = self._marked = self._done = False
         self._checked = False
+        self._predicate: str | None = None
 
     @property
     def location(self) -> str:
@@ -145,11 +146,7 @@ class DeltaTransaction:
 
     def clear(self) -> None:
         """Stage the removal of all rows; any concurrent change of the table conflicts."""
-        if self._cleared or self._removed:
-            raise DatasetError(
-                "old rows are already staged for removal; replace or clear the table only once.",
-                dataset=self._dataset,
-            )
+        self._check_not_removed()
         with self._working():
             self._staging.remove_all()
         self._cleared = True
@@ -177,15 +174,38 @@ class DeltaTransaction:
         Raises:
             DatasetError: A path is not a file of the base version, or the query failed.
         """
-        if self._cleared or self._removed:
-            raise DatasetError(
-                "old rows are already staged for removal; replace or clear the table only once.",
-                dataset=self._dataset,
-            )
+        self._check_not_removed()
         with self._working():
             self._staging.remove(paths)
         self._removed = bool(paths)
         self.append(rows)
+
+    def replace_where(self, rows: DataFrame, condition: str, *, whole_files: bool) -> int | None:
+        """Stage rows that replace the rows of a condition; all other rows stay.
+
+        Args:
+            rows: The new rows, which meet the condition; columns are matched by name.
+            condition: SQL condition on the table's columns.
+            whole_files: True when no file of the table has rows of both kinds.
+
+        Returns:
+            The number of new rows; None if Delta's history metrics are off.
+
+        Raises:
+            SchemaChangeError: A column of the rows does not fit the table.
+            DatasetError: The query failed, or old rows were already staged for removal.
+        """
+        self._check_not_removed()
+        kept: DataFrame | None = None
+        if self.base is not None:
+            with self._working():
+                kept = self._staging.remove_where(condition, whole_files=whole_files)
+            self._removed, self._predicate = True, condition
+        self.append(rows)
+        written = self.output_rows
+        if kept is not None:
+            self.append(kept)
+        return written
 
     def remember(self, app_id: str, version: int) -> None:
         """Record that an application's batch is in the table (Delta protocol: `txn` action).
@@ -268,6 +288,13 @@ class DeltaTransaction:
         reached(Step.REGISTER, self._dataset)
         registration.register(self._spark, self.identifier, self.location)
 
+    def _check_not_removed(self) -> None:
+        if self._cleared or self._removed:
+            raise DatasetError(
+                "old rows are already staged for removal; replace or clear the table only once.",
+                dataset=self._dataset,
+            )
+
     def _check(self) -> None:
         if self._wanted is None:
             if self._stored is None:
@@ -303,7 +330,9 @@ class DeltaTransaction:
     def _land(self, user_metadata: str) -> int:
         overwrite = self._cleared or self._removed
         try:
-            return self._staging.commit(overwrite=overwrite, user_metadata=user_metadata)
+            return self._staging.commit(
+                overwrite=overwrite, user_metadata=user_metadata, predicate=self._predicate
+            )
         except SPARK_FAILURES as exc:
             landed = self._staging.landed
             if landed is not None:

@@ -71,6 +71,7 @@ class SeveralCommits:
         self._definition: TableDefinition | None = None
         self._rows: list[DataFrame] = []
         self._cleared = self._done = False
+        self._predicate: str | None = None
         self._txn_version: tuple[str, int] | None = None
 
     def define(self, definition: TableDefinition) -> None:
@@ -158,6 +159,12 @@ class SeveralCommits:
             dataset=self._dataset,
         )
 
+    def replace_where(self, rows: DataFrame, condition: str, *, whole_files: bool) -> int | None:
+        """Store rows for `commit`, which replaces the rows of a condition by them."""
+        self._predicate = condition
+        self.append(rows)
+        return None
+
     def remember(self, app_id: str, version: int) -> None:
         """Record an application's batch with the write; Delta skips a batch that it already has."""
         self._txn_version = (app_id, version)
@@ -189,7 +196,7 @@ class SeveralCommits:
         with explained(self._dataset):
             if self.base is None:
                 self._create()
-            elif self._cleared:
+            elif self._cleared or self._predicate is not None:
                 self._check_unmoved(self.base)
             self._prepare_names()
             wrote = self._write(text)
@@ -293,6 +300,8 @@ class SeveralCommits:
         writer = writer.option("userMetadata", user_metadata)
         # With a dynamic mode in the session, partitions without new rows would stay.
         writer = writer.option("partitionOverwriteMode", "static")
+        if self._predicate is not None and self.base is not None:
+            writer = writer.mode("overwrite").option("replaceWhere", self._predicate)
         if self._txn_version is not None:
             app_id, version = self._txn_version
             writer = writer.option("txnAppId", app_id).option("txnVersion", version)

@@ -196,17 +196,43 @@ class Staging:
         size = sum(int(file.size()) for file in touched)
         self._remove(self._jvm.sequence(paths), len(touched), size)
 
+    def remove_where(self, condition: str, *, whole_files: bool) -> DataFrame | None:
+        """Stage the removal of the files that may have rows of a condition.
+
+        Only these files are read for the commit: a concurrent change of other files does not
+        conflict.
+
+        Args:
+            condition: SQL condition on the table's columns.
+            whole_files: True when no file has also other rows, as with partition columns.
+
+        Returns:
+            The rows of these files that do not meet the condition; None when there are none.
+        """
+        rows = self._frame_of(self._jvm.sequence([]))
+        predicate = rows.where(condition)._jdf.queryExecution().analyzed().condition()
+        files = self._txn.filterFiles(self._jvm.sequence([predicate]), False)
+        if files.isEmpty():
+            return None
+        helper = self._jvm.object(_HELPER)
+        named = helper.generateCandidateFileMap(self._opened.log.dataPath(), files)
+        paths = [_escaped(path) for path in items(named.keys().toSeq())]
+        size = sum(int(file.size()) for file in items(files))
+        self._stage_removal(named, self._jvm.sequence(paths), len(paths), size)
+        if whole_files:
+            return None
+        return self._frame_of(files).where(f"NOT coalesce(({condition}), false)")
+
     def rows_of_files(self, paths: Sequence[str]) -> DataFrame:
         """Read rows of some files of the base version, by their `_metadata.file_path`."""
-        files = self._jvm.sequence([self._touched(path) for path in paths])
-        opened = self._opened
-        return self._jvm.frame(
-            opened.log.createDataFrame(opened.snapshot, files, False, self._jvm.none)
-        )
+        return self._frame_of(self._jvm.sequence([self._touched(path) for path in paths]))
 
     def rows(self) -> DataFrame:
         """Read all rows of the base version; any concurrent change of them conflicts."""
-        opened, files = self._opened, self._all_files()
+        return self._frame_of(self._all_files())
+
+    def _frame_of(self, files: JavaObject) -> DataFrame:
+        opened = self._opened
         return self._jvm.frame(
             opened.log.createDataFrame(opened.snapshot, files, False, self._jvm.none)
         )
@@ -221,8 +247,8 @@ class Staging:
         now = int(time.time() * 1000)
         self._txn.updateSetTransaction(app_id, version, self._jvm.some(now))
 
-    def commit(self, *, overwrite: bool, user_metadata: str) -> int:
-        """Commit all actions; the commit's history shows `metrics`."""
+    def commit(self, *, overwrite: bool, user_metadata: str, predicate: str | None = None) -> int:
+        """Commit all actions; the commit's history shows `metrics` and the predicate."""
         metrics = self._jvm.root.org.apache.spark.sql.execution.metric.SQLMetrics
         context = self._jvm.session.sparkContext()
         counts = {}
@@ -238,7 +264,7 @@ class Staging:
         operation = self._jvm.type("org.apache.spark.sql.delta.DeltaOperations$Write")(
             modes.Overwrite if overwrite else modes.Append,
             none,
-            none,
+            none if predicate is None else some(predicate),
             some(user_metadata),
             none,
             some(True) if overwrite else none,
@@ -252,12 +278,15 @@ class Staging:
         self._actions = self._actions.appendedAll(actions)
 
     def _remove(self, keys: JavaObject, files: int, size: int | None) -> None:
+        candidates = self._candidates()
+        if size is None:
+            size = sum(int(file.size()) for file in items(candidates.values().toSeq()))
+        self._stage_removal(candidates, keys, files, size)
+
+    def _stage_removal(self, named: JavaObject, keys: JavaObject, files: int, size: int) -> None:
         helper = self._jvm.object(_HELPER)
         now = int(time.time() * 1000)
-        removed = helper.removeFilesFromPaths(self._opened.log, self._candidates(), keys, now)
-        self._add(removed)
-        if size is None:
-            size = sum(int(file.size()) for file in items(self._candidates().values().toSeq()))
+        self._add(helper.removeFilesFromPaths(self._opened.log, named, keys, now))
         self.metrics["numRemovedFiles"] += int(files)
         self.metrics["numRemovedBytes"] += int(size)
 

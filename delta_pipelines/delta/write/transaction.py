@@ -57,6 +57,9 @@ class Transaction(Protocol):
     def replace_files(self, paths: Sequence[str], rows: DataFrame) -> None:
         """Stage rows that replace the rows of some files."""
 
+    def replace_where(self, rows: DataFrame, condition: str, *, whole_files: bool) -> int | None:
+        """Stage rows that replace the rows of a condition; return their number if known."""
+
     def remember(self, app_id: str, version: int) -> None:
         """Record that an application's batch is in the table."""
 

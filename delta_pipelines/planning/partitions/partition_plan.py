@@ -19,6 +19,7 @@ class PartitionPlan:
         asked: Those that the run refreshes unless they have not changed, in order.
         fresh: Those that would have the same rows after a refresh.
         column_type: Type of the column that divides the rows, as SQL writes it.
+        sample: The partition for which the plan of the dependencies is made.
         named: True when the user named the asked partitions.
         computes_all: True when asked partitions are computed also if they have not changed.
         is_known: False when only the run can decide what is fresh: it writes an input first.
@@ -28,6 +29,7 @@ class PartitionPlan:
     asked: tuple[str, ...]
     fresh: frozenset[str]
     column_type: str
+    sample: str
     named: bool = False
     computes_all: bool = False
     is_known: bool = True
@@ -66,16 +68,17 @@ class PartitionPlan:
         if not self.every:
             return "it has no partition in the past"
         if not self.is_known:
-            return (
-                f"of {counted(self.asked)}, those whose inputs change in this run are computed "
-                f"and replaced"
-            )
-        commits = len(self.ranges)
+            return f"those of {counted(self.asked)} that change in this run are replaced"
+        number, commits = len(self.computed), len(self.ranges)
+        if number == 0:
+            return f"none of {counted(self.asked)} is computed"
+        which = f"{number} of {counted(self.asked)}"
+        if number == len(self.asked):
+            which = counted(self.asked)
         how = "in one commit" if commits == 1 else f"in {commits} commits"
-        return (
-            f"{len(self.computed)} of {counted(self.asked)} computed and replaced {how}: "
-            f"{ranges_text(self.every, self.computed)}"
-        )
+        verb = "is" if number == 1 else "are"
+        listed = ranges_text(self.every, self.computed)
+        return f"{which} {verb} computed and replaced {how} ({listed})"
 
 
 def counted(keys: Sequence[str]) -> str:

@@ -13,12 +13,13 @@ from delta_pipelines.delta.jvm.sessions import current_namespace, settings
 from delta_pipelines.delta.query.query_session import query_session, sql_query
 from delta_pipelines.delta.query.relations import DECLARED_PREFIX
 from delta_pipelines.errors import DatasetError
-from delta_pipelines.graph.function_parameters import SESSION_PARAMETER
+from delta_pipelines.graph.function_parameters import PARTITION_PARAMETER, SESSION_PARAMETER
 from delta_pipelines.graph.graph import Flow, Graph, View
 from delta_pipelines.graph.sql_inputs import in_parentheses, replace_names, with_tables
 from delta_pipelines.graph.stream_rules import STREAMING_KINDS
 from delta_pipelines.model.declarations import Changes, Stream
 from delta_pipelines.model.identifiers import Identifier, quoted
+from delta_pipelines.model.partition_range import PartitionRange
 from delta_pipelines.security.redaction import Redaction
 
 if TYPE_CHECKING:
@@ -45,15 +46,22 @@ class Binder:
         session: Used by no other code; temporary views are created in it.
         frame_of: Returns the rows of tables and sources.
         stream_of: Returns tables and sources as streams.
+        partition: The range to compute, for a function that takes it.
     """
 
     def __init__(
-        self, graph: Graph, session: "SparkSession", frame_of: FrameOf, stream_of: StreamOf
+        self,
+        graph: Graph,
+        session: "SparkSession",
+        frame_of: FrameOf,
+        stream_of: StreamOf,
+        partition: PartitionRange | None = None,
     ) -> None:
         self._graph = graph
         self._session = session
         self._frame_of = frame_of
         self._stream_of = stream_of
+        self._partition = partition
         self.text = ""
         """SQL text of the last query, with markers for its inputs; empty for a function."""
         self._markers: dict[str, Identifier] = {}
@@ -90,6 +98,8 @@ class Binder:
         }
         if SESSION_PARAMETER in inspect.signature(function).parameters:
             arguments[SESSION_PARAMETER] = self._session
+        if flow.takes_partition:
+            arguments[PARTITION_PARAMETER] = self._partition
         try:
             frame = function(**arguments)
         except SPARK_FAILURES:

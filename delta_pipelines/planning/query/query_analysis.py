@@ -11,6 +11,7 @@ from delta_pipelines.delta.query.relations import Relation, relations
 from delta_pipelines.delta.startup.expression_ids import number_from_high
 from delta_pipelines.graph.graph import Flow, Graph, Source, View
 from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.partition_range import PartitionRange
 from delta_pipelines.planning.query.declared_inputs import (
     InputVersion,
     check_inputs_read,
@@ -58,12 +59,20 @@ class FlowAnalysis:
     Args:
         spark: The session that is copied for each flow.
         tables: The existing tables, and those that this run will write.
+        partitions: A range for each table with partitions, to analyse its query with.
     """
 
-    def __init__(self, graph: Graph, spark: "SparkSession", tables: Tables) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        spark: "SparkSession",
+        tables: Tables,
+        partitions: Mapping[Identifier, PartitionRange],
+    ) -> None:
         self._graph = graph
         self._spark = spark
         self._tables = tables
+        self._partitions = partitions
         self._names = {
             str(dataset.identifier.plain): dataset.identifier
             for dataset in (*graph.tables, *graph.persisted_views, *graph.sources)
@@ -84,14 +93,20 @@ class FlowAnalysis:
                 if not flow.inputs
             }
 
-    def of(self, flow: Flow) -> AnalysedFlow:
+    def of(self, flow: Flow, partition: PartitionRange | None = None) -> AnalysedFlow:
         """Analyse the query of one flow.
+
+        Args:
+            partition: Another range of partitions than the usual one.
 
         Raises:
             UndeclaredInputError: It reads a dataset of the pipeline that it does not declare.
         """
         submitted = self._submitted.pop((flow.target, flow.key), None)
-        query = self._query(flow) if submitted is None else submitted.result()
+        if submitted is None or partition is not None:
+            query = self._query(flow, partition)
+        else:
+            query = submitted.result()
         check_inputs_read(flow, query.read, query.markers, self._tables.locations, self._names)
         declared = tuple(
             InputVersion(name, str(i), "stream") if name in flow.streams else self._input(name, i)
@@ -100,9 +115,10 @@ class FlowAnalysis:
         inputs = declared + outside_inputs(query.read)
         return AnalysedFlow(query.session, query.frame, inputs, query.markers, query.text)
 
-    def _query(self, flow: Flow) -> _Query:
+    def _query(self, flow: Flow, partition: PartitionRange | None = None) -> _Query:
         session = flow_session(self._spark, flow)
-        binder = Binder(self._graph, session, self._tables.frame, self._tables.stream)
+        partition = partition or self._partitions.get(flow.target)
+        binder = Binder(self._graph, session, self._tables.frame, self._tables.stream, partition)
         if not unavailable(session, flow.target):
             number_from_high(session)
         with active(session), refusing_unwritten_datasets(self._graph, flow):

@@ -29,7 +29,11 @@ PIPELINE_KEY = "delta_pipelines.pipeline"
 OWNED_KEY = "delta_pipelines.owned"
 KIND_KEY = "delta_pipelines.kind"
 """The kind of dataset that filled the table: each kind treats existing rows differently."""
-_BOOKKEEPING = (PIPELINE_KEY, OWNED_KEY, KIND_KEY, CHECKPOINTS_KEY, REPLACED_KEY, EPOCH_KEY)
+PARTITIONS_KEY = "delta_pipelines.partitions"
+"""What divides the rows of the table into partitions."""
+_BOOKKEEPING = (
+    *(PIPELINE_KEY, OWNED_KEY, KIND_KEY, PARTITIONS_KEY, CHECKPOINTS_KEY, REPLACED_KEY, EPOCH_KEY),
+)
 COMMENT = "comment"
 """An entry of the owned keys: the declaration set the table's comment."""
 

@@ -25,6 +25,7 @@ from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.schema.declared_columns import commented, unknown_comments
 from delta_pipelines.planning.schema.ownership import (
     KIND_KEY,
+    PARTITIONS_KEY,
     check_owner,
     owner,
     target_comment,
@@ -82,6 +83,8 @@ def table_definition(
         _check_owner(table, base, pipeline)
         _check_kind(table, base, is_full_refresh=is_full_refresh)
         _check_append_only(table, base, is_full_refresh=is_full_refresh)
+        if not is_full_refresh:
+            _check_partitions(table, base)
     kept = None if is_full_refresh else base
     has_rules = declared is not None
     if has_rules:
@@ -103,9 +106,30 @@ def table_definition(
         schema=schema,
         partition_columns=_spelled(declaration.partition_cols, schema),
         cluster_columns=_spelled(declaration.cluster_by, schema),
-        properties={**properties, KIND_KEY: table.kind},
+        properties=_with_kind(table, properties),
         comment=target_comment(current, base.comment if base else None, declaration.comment),
         has_rules=has_rules,
+    )
+
+
+def _with_kind(table: Table, properties: Mapping[str, str]) -> dict[str, str]:
+    kept = {key: value for key, value in properties.items() if key != PARTITIONS_KEY}
+    by = table.declaration.partitions
+    divided = {} if by is None else {PARTITIONS_KEY: by.text}
+    return {**kept, KIND_KEY: table.kind, **divided}
+
+
+def _check_partitions(table: Table, base: TableState) -> None:
+    """Refuse to divide existing rows in another way: the old partitions would stay."""
+    by = table.declaration.partitions
+    before = base.properties.get(PARTITIONS_KEY)
+    if by is None or before == by.text or base.files == 0:
+        return
+    raise SchemaChangeError(
+        f"table {base.identifier} is divided by {before or 'no partitions'}, the declaration says "
+        f"{by.text}, and a refresh of partitions keeps other rows. Ways out: declare the old "
+        f"partitions, or {full_refresh_of(table, base.properties)}.",
+        dataset=table.name,
     )
 
 

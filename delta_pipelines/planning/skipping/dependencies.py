@@ -93,11 +93,15 @@ class LastWrite:
         version: Its Delta version.
         ours: True when this pipeline wrote it for this dataset.
         dependencies: What its rows depended on; None when it is not recorded.
+        fresh: The partitions that had the rows of these dependencies, as recorded.
+        sample: The partition for which the plan of the dependencies was made, if there is one.
     """
 
     version: int
     ours: bool
     dependencies: Dependencies | None = None
+    fresh: tuple[str, ...] = ()
+    sample: str | None = None
 
     @classmethod
     def of(
@@ -114,4 +118,19 @@ class LastWrite:
         written_for = str(metadata.get("dataset")).removeprefix(f"{SESSION_CATALOG}.")
         same = written_for == dataset.removeprefix(f"{SESSION_CATALOG}.")
         ours = metadata.get("pipeline") == pipeline and same
-        return cls(version, ours, Dependencies.from_dict(metadata.get("dependencies")))
+        fresh, sample = _partitions(metadata.get("partitions"))
+        recorded = Dependencies.from_dict(metadata.get("dependencies"))
+        return cls(version, ours, recorded, fresh, sample)
+
+
+def _partitions(value: object) -> tuple[tuple[str, ...], str | None]:
+    known: dict[str, Callable[[Any], Any]] = {
+        "refreshed": lambda keys: stored_list(keys, stored_text),
+        "fresh": lambda keys: stored_list(keys, stored_text),
+        "sample": lambda key: None if key is None else stored_text(key),
+    }
+    try:
+        fields = stored_fields(value, known)
+    except MalformedValueError:
+        return (), None
+    return tuple(fields.get("fresh", ())), fields.get("sample")

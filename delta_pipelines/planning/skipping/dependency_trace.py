@@ -111,7 +111,9 @@ def last_write(session: "SparkSession", state: TableState, pipeline: str) -> Las
     for later in range(state.version, version, -1):
         write = _write_at(session, state, later, pipeline)
         if write.ours and write.dependencies is not None:
-            return replace(last, dependencies=write.dependencies)
+            return replace(
+                last, dependencies=write.dependencies, fresh=write.fresh, sample=write.sample
+            )
     return last
 
 

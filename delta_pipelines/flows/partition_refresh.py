@@ -1,0 +1,248 @@
+"""Refresh the partitions of a materialized view, one commit for each range of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from delta_pipelines.delta.query.observation import Observed
+from delta_pipelines.delta.write.transaction import Commit, Transaction, begin
+from delta_pipelines.errors import DatasetError
+from delta_pipelines.graph.graph import Flow, Table
+from delta_pipelines.model.expectation_result import ExpectationResult, added, commit_counts
+from delta_pipelines.model.partition_range import PartitionRange
+from delta_pipelines.model.partitions import Partitions
+from delta_pipelines.model.results import Outcome, PartitionCommit, PartitionsResult
+from delta_pipelines.model.table_state import TableState
+from delta_pipelines.planning.partitions.fresh_partitions import DividedQuery, fresh_partitions
+from delta_pipelines.planning.partitions.partition_plan import PartitionPlan, counted
+from delta_pipelines.planning.partitions.partition_query import range_of, within
+from delta_pipelines.planning.plan import DatasetPlan
+from delta_pipelines.planning.skipping.dependency_trace import last_write
+from delta_pipelines.update.context import UpdateContext
+from delta_pipelines.update.expectation_counts import Watch
+from delta_pipelines.update.table_facts import counted_facts, table_facts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SAMPLES = 3
+
+
+@dataclass(frozen=True)
+class PartitionRefresh:
+    """The refresh of one table with partitions.
+
+    Args:
+        session: The session of its flow.
+        table: As declared.
+        by: How its rows are divided.
+        flow: Its flow.
+        planned: Its plan.
+        context: The update.
+        is_full: True when all rows are replaced.
+    """
+
+    session: "SparkSession"
+    table: Table
+    by: Partitions
+    flow: Flow
+    planned: DatasetPlan
+    context: UpdateContext
+    is_full: bool
+
+    def run(self, transaction: Transaction) -> Outcome:
+        """Compute the partitions that are not fresh, and replace their rows.
+
+        After each commit the partitions in it are done: a run that stops later need not compute
+        them again.
+
+        Args:
+            transaction: On the table as it was planned; nothing is staged.
+        """
+        partitions, reason = self._decided(transaction.base)
+        ranges = partitions.ranges
+        if not ranges and not self._defines(transaction.base):
+            return self._unchanged(partitions, reason)
+        fresh = set(partitions.fresh)
+        commits: list[PartitionCommit] = []
+        found: tuple[ExpectationResult, ...] = ()
+        metrics: dict[str, int] = {}
+        for keys in ranges or ((),):
+            if commits:
+                self.context.check_cancelled()
+                transaction = begin(self.session, self.table.identifier)
+            else:
+                self._define(transaction)
+            written, expectations = self._stage(transaction, keys, partitions)
+            fresh.update(keys)
+            commit = self._commit(transaction, partitions, keys, fresh, expectations)
+            _, facts = table_facts(self.session, self.table.identifier, transaction.entry)
+            if keys:
+                commits.append(PartitionCommit(keys, commit.version, facts.rows_of, written))
+            found = added(found, expectations)
+            for name, count in commit.metrics.items():
+                metrics[name] = metrics.get(name, 0) + count
+            if written is not None:
+                metrics["numOutputRows"] = sum(c.rows or 0 for c in commits)
+        state, facts, rows = counted_facts(self.session, self.table.identifier)
+        self.context.versions.wrote(state)
+        action = "refresh" if self.planned.action == "none" else self.planned.action
+        return Outcome(
+            status="completed",
+            action=action,
+            reason=reason,
+            facts=facts,
+            version=state.version,
+            rows=rows,
+            metrics=metrics,
+            notes=_notes(transaction),
+            expectations=found,
+            partitions=PartitionsResult(tuple(commits), partitions.unchanged),
+        )
+
+    def _decided(self, base: TableState | None) -> tuple[PartitionPlan, str]:
+        """The partitions to compute; decided again if the run has written an input since."""
+        planned, context = self.planned, self.context
+        partitions = planned.partitions
+        assert partitions is not None
+        sample = range_of(self.table, self.by, (partitions.sample,), partitions.column_type)
+        # Before rows are read: the next run must notice changes that happen meanwhile.
+        try:
+            context.queries.rows(self.session, self.flow, partition=sample)
+        except DatasetError:
+            if not self.flow.takes_partition:
+                raise
+        now = context.queries.dependencies(self.flow)
+        partitions = replace(partitions, computes_all=partitions.computes_all or context.force)
+        reads_as_planned = partitions.is_known and context.reads_as_planned(self.table.identifier)
+        if base is None or self.is_full or reads_as_planned:
+            return replace(partitions, is_known=True), planned.reason
+        query = DividedQuery(
+            self.session,
+            context.plan.graph,
+            self.table,
+            self.flow,
+            self.by,
+            partitions.column_type,
+            context.versions.version,
+        )
+        last = last_write(self.session, base, context.plan.pipeline)
+        fresh, why = fresh_partitions(query, last, now, partitions.every)
+        partitions = replace(partitions, fresh=fresh, is_known=True)
+        if not partitions.computed:
+            nothing = f"nothing changed in {counted(partitions.asked)} at version {base.version}"
+            return partitions, nothing
+        why = "that was forced" if partitions.computes_all else why
+        return partitions, f"{partitions.sentence}, because {why}"
+
+    def _defines(self, base: TableState | None) -> bool:
+        definition = self.planned.definition
+        return base is None or (definition is not None and base.definition != definition)
+
+    def _define(self, transaction: Transaction) -> None:
+        if self.planned.definition is None:
+            raise DatasetError("the plan of this table has no definition.", dataset=self.table.name)
+        transaction.define(self.planned.definition)
+
+    def _stage(
+        self, transaction: Transaction, keys: tuple[str, ...], partitions: PartitionPlan
+    ) -> tuple[int | None, tuple[ExpectationResult, ...]]:
+        """Compute the rows of a range and stage them; return their number, if known."""
+        if not keys:
+            if self.is_full and transaction.base is not None:
+                transaction.clear()
+            return None, ()
+        partition = range_of(self.table, self.by, keys, partitions.column_type)
+        frame = self.context.queries.rows(
+            self.session, self.flow, partition=partition, is_traced=False
+        )
+        rows = within(self.flow, frame, partition)
+        inside = _Inside(rows, partition) if self.flow.takes_partition else None
+        watch = Watch(inside.rows if inside else rows, self.flow.declaration.expectations)
+        written = self._write(transaction, watch.rows, partition)
+        if inside is not None:
+            inside.check(self.table.name)
+        return written, watch.results(self.table.name)
+
+    def _write(
+        self, transaction: Transaction, rows: "DataFrame", partition: PartitionRange
+    ) -> int | None:
+        if self.is_full:
+            transaction.replace(rows)
+            return transaction.output_rows
+        layout = self.planned.definition.partition_columns if self.planned.definition else ()
+        return transaction.replace_where(
+            rows,
+            partition.condition,
+            whole_files=self.by.column.lower() in {name.lower() for name in layout},
+        )
+
+    def _commit(
+        self,
+        transaction: Transaction,
+        partitions: PartitionPlan,
+        keys: Sequence[str],
+        fresh: set[str],
+        expectations: tuple[ExpectationResult, ...],
+    ) -> Commit:
+        recorded = {
+            "refreshed": self.by.recorded(partitions.every, keys),
+            "fresh": self.by.recorded(partitions.every, fresh),
+            "sample": partitions.sample if self.flow.takes_partition else None,
+        }
+        metadata = {
+            **self.context.commit_metadata(self.flow),
+            **commit_counts(expectations),
+            "partitions": recorded,
+        }
+        self.context.check_lease(self.table.identifier)
+        return transaction.commit(user_metadata=metadata)
+
+    def _unchanged(self, partitions: PartitionPlan, reason: str) -> Outcome:
+        state, facts = table_facts(self.session, self.table.identifier)
+        self.context.versions.wrote(state)
+        return Outcome(
+            "unchanged",
+            "none",
+            reason,
+            facts,
+            version=state.version,
+            partitions=PartitionsResult(unchanged=partitions.unchanged),
+        )
+
+
+class _Inside:
+    """Counts the rows outside of a range in the pass that writes them."""
+
+    def __init__(self, rows: "DataFrame", partition: PartitionRange) -> None:
+        from pyspark.sql import functions as F
+
+        self._partition = partition
+        outside = ~F.coalesce(F.expr(partition.condition), F.lit(False))
+        self._outside = rows.where(outside)
+        self._observed = Observed(rows, {"__dp_outside": F.count_if(outside)})
+        self.rows = self._observed.rows
+
+    def check(self, dataset: str) -> None:
+        """Refuse rows outside of the range.
+
+        Raises:
+            DatasetError: There are some; nothing was written.
+        """
+        (count,) = self._observed.values()
+        if not count:
+            return
+        rows = [str(row.asDict(recursive=True)) for row in self._outside.limit(_SAMPLES).collect()]
+        raise DatasetError(
+            f"its function returned {count} rows outside of {self._partition}, such as "
+            f"{', '.join(rows)}. Nothing was written. It has the parameter `partition`, so it must "
+            f"return rows of these partitions only: filter by partition.condition "
+            f"({self._partition.condition}).",
+            dataset=dataset,
+        )
+
+
+def _notes(transaction: Transaction) -> tuple[str, ...]:
+    if transaction.atomic:
+        return ()
+    return (f"written in several commits, because {transaction.reason}",)
