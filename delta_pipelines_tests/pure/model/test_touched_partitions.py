@@ -33,7 +33,7 @@ moments = st.integers(-100, 100 * 24 * 60).map(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     kind=st.sampled_from(KINDS),
     zone=st.sampled_from(ZONES),
@@ -59,7 +59,7 @@ def test_overlapping_are_the_windows_with_a_common_time(
         assert list(by.overlapping(every, low, high)) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     kind=st.sampled_from(KINDS),
     zone=st.sampled_from(ZONES),
