@@ -17,6 +17,7 @@ NAMES = (
     "small_views",
     "streaming",
     "partition_refresh",
+    "staged_full_refresh",
     "scaling",
     "merge",
     "merge_shapes",

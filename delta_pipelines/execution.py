@@ -3,7 +3,7 @@
 import logging
 import time
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +20,8 @@ from delta_pipelines.model.named_sequence import NamedMapping
 from delta_pipelines.model.results import (
     DatasetResult,
     Outcome,
+    PartitionCommit,
+    PartitionsResult,
     PipelineRunError,
     RunResult,
 )
@@ -211,6 +213,7 @@ class Execution:
                 seconds=seconds,
                 attempts=attempts,
                 expectations=found,
+                commits=self._context.partition_commits(planned.identifier),
             )
         return self._completed(planned, outcome, time.monotonic() - started, attempts)
 
@@ -331,6 +334,7 @@ def _result(
     seconds: float = 0.0,
     attempts: int = 1,
     expectations: tuple[ExpectationResult, ...] = (),
+    commits: Sequence[PartitionCommit] = (),
 ) -> DatasetResult:
     return DatasetResult(
         name=planned.name,
@@ -343,6 +347,7 @@ def _result(
         seconds=seconds,
         attempts=attempts,
         expectations=expectations,
+        partitions=PartitionsResult(tuple(commits)) if commits else None,
     )
 
 

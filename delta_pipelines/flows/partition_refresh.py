@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.query.observation import Observed
 from delta_pipelines.delta.write.transaction import Commit, Transaction, begin
 from delta_pipelines.errors import DatasetError
@@ -60,15 +61,16 @@ class PartitionRefresh:
             transaction: On the table as it was planned; nothing is staged.
         """
         partitions, reason = self._decided(transaction.base)
-        ranges = partitions.ranges
-        if not ranges and not self._defines(transaction.base):
+        commits = self.context.partition_commits(self.table.identifier)
+        # An earlier attempt of this run may have committed some.
+        ranges = partitions.ranges or (() if commits else ((),))
+        if not partitions.ranges and not commits and not self._defines(transaction.base):
             return self._unchanged(partitions, reason)
         fresh = set(partitions.fresh)
-        commits: list[PartitionCommit] = []
         found: tuple[ExpectationResult, ...] = ()
         metrics: dict[str, int] = {}
-        for keys in ranges or ((),):
-            if commits:
+        for number, keys in enumerate(ranges):
+            if number:
                 self.context.check_cancelled()
                 transaction = begin(self.session, self.table.identifier)
             else:
@@ -97,7 +99,7 @@ class PartitionRefresh:
             metrics=metrics,
             notes=_notes(transaction),
             expectations=found,
-            partitions=PartitionsResult(tuple(commits), partitions.unchanged),
+            partitions=_result(commits, partitions.asked),
         )
 
     def _decided(self, base: TableState | None) -> tuple[PartitionPlan, str]:
@@ -109,7 +111,8 @@ class PartitionRefresh:
         # Before rows are read: the next run must notice changes that happen meanwhile.
         try:
             context.queries.rows(self.session, self.flow, partition=sample)
-        except DatasetError:
+        except (*SPARK_FAILURES, DatasetError):
+            # For example, the file of that partition is gone; then all partitions count as stale.
             if not self.flow.takes_partition:
                 raise
         now = context.queries.dependencies(self.flow)
@@ -129,6 +132,8 @@ class PartitionRefresh:
         last = last_write(self.session, base, context.plan.pipeline)
         fresh, why = fresh_partitions(query, last, now, partitions.every)
         partitions = replace(partitions, fresh=fresh, is_known=True)
+        if not partitions.asked:
+            return partitions, partitions.sentence
         if not partitions.computed:
             nothing = f"nothing changed in {counted(partitions.asked)} at version {base.version}"
             return partitions, nothing
@@ -241,6 +246,11 @@ class _Inside:
             f"({self._partition.condition}).",
             dataset=dataset,
         )
+
+
+def _result(commits: Sequence[PartitionCommit], asked: Sequence[str]) -> PartitionsResult:
+    computed = {key for commit in commits for key in commit.keys}
+    return PartitionsResult(tuple(commits), tuple(key for key in asked if key not in computed))
 
 
 def _notes(transaction: Transaction) -> tuple[str, ...]:

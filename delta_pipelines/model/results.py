@@ -157,7 +157,8 @@ class DatasetResult:
         merge: Result of an upsert's merge, with its executor; None when nothing was merged.
         expectations: How many rows broke each expectation, in the order of the declaration; empty
             when none is declared or no row was checked.
-        partitions: What became of its partitions; None when it has none, or failed.
+        partitions: What became of its partitions; None when it has none. A dataset that failed may
+            have committed some before.
 
     Example:
         >>> orders = sales.run(spark).results["orders"]

@@ -92,7 +92,7 @@ class PartitionPlanner:
             return replace(planned, reason=f"{_head(planned)}{partitions.sentence}{because}")
         if planned.action == "create" or planned.changes:
             return replace(planned, reason=f"{_head(planned)}{partitions.sentence}")
-        if not partitions.every:
+        if not partitions.asked:
             return replace(planned, action="none", reason=partitions.sentence)
         version = planned.base.version if planned.base else 0
         nothing = f"nothing changed in {counted(partitions.asked)} at version {version}"

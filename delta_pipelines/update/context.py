@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.model.identifiers import Identifier
+from delta_pipelines.model.results import PartitionCommit
 from delta_pipelines.planning.plan import DatasetPlan, Plan
 from delta_pipelines.planning.skipping.dependency_trace import tables_behind
 from delta_pipelines.planning.skipping.redacted_names import recorded
@@ -51,6 +52,7 @@ class UpdateContext:
         self.cancelled = threading.Event()
         self._tallies: dict[Identifier, StreamTally] = {}
         self._leases: dict[Identifier, Lease] = {}
+        self._partition_commits: dict[Identifier, list[PartitionCommit]] = {}
 
     def leased(self, spark: "SparkSession", planned: DatasetPlan, lease: Lease) -> bool:
         """Record the lease of a dataset, and check whether another run was faster than this one.
@@ -86,6 +88,10 @@ class UpdateContext:
     def tally(self, identifier: Identifier) -> StreamTally:
         """The commits and micro-batches of this run's streams to a table, over all attempts."""
         return self._tallies.setdefault(identifier, StreamTally())
+
+    def partition_commits(self, identifier: Identifier) -> list[PartitionCommit]:
+        """The commits of this run that replaced partitions of a table, over all attempts."""
+        return self._partition_commits.setdefault(identifier, [])
 
     def commit_metadata(self, flow: Flow) -> dict[str, object]:
         """The user metadata of a commit: the run, its inputs and its dependencies."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from delta_pipelines.model.partition_range import neighbours, range_text
 
 AT_ONCE = 100
-"""Most partitions that one commit replaces when the user named none."""
+"""Most partitions that one commit replaces when the user named none, unless there are so many that
+it would take more than `MOST_COMMITS`."""
+MOST_COMMITS = 50
 _SHOWN = 6
 
 
@@ -58,8 +60,9 @@ class PartitionPlan:
         runs = neighbours(self.every, self.computed)
         if self.named:
             return tuple(runs)
+        size = max(AT_ONCE, -(-len(self.computed) // MOST_COMMITS))
         return tuple(
-            run[first : first + AT_ONCE] for run in runs for first in range(0, len(run), AT_ONCE)
+            run[first : first + size] for run in runs for first in range(0, len(run), size)
         )
 
     @property
@@ -67,6 +70,8 @@ class PartitionPlan:
         """What the run does, without its full stop."""
         if not self.every:
             return "it has no partition in the past"
+        if not self.asked:
+            return "none of its partitions that have ended is asked for"
         if not self.is_known:
             return f"those of {counted(self.asked)} that change in this run are replaced"
         number, commits = len(self.computed), len(self.ranges)
