@@ -177,18 +177,20 @@ class _Changes:
         if self._checks == 0:
             return ()
         self._checks -= 1
-        if not self._reads_changed_files(keys):
+        read = self._changed_part(keys)
+        if read == 0:
             return keys
-        if len(keys) == 1:
+        if read == 1 or len(keys) == 1:
             return ()
         half = len(keys) // 2
         return (*self._unread(keys[:half]), *self._unread(keys[half:]))
 
-    def _reads_changed_files(self, keys: tuple[str, ...]) -> bool:
-        read = self._query.files_of(keys, self._now)
-        if read is None or read & self._added:
-            return True
-        if not self._removed:
-            return False
-        read = self._query.files_of(keys, self._before)
-        return read is None or bool(read & self._removed)
+    def _changed_part(self, keys: tuple[str, ...]) -> float:
+        """Which part of the files that the query reads for some partitions changed, 0 to 1."""
+        part = 0.0
+        for versions, changed in ((self._now, self._added), (self._before, self._removed)):
+            read = self._query.files_of(keys, versions) if changed else frozenset()
+            if read is None:
+                return 1
+            part = max(part, len(read & changed) / max(1, len(read)))
+        return part
