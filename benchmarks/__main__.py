@@ -16,6 +16,7 @@ NAMES = (
     "demo_rerun",
     "small_views",
     "streaming",
+    "partition_refresh",
     "scaling",
     "merge",
     "merge_shapes",

@@ -157,6 +157,8 @@ _ALLOWED: Mapping[Kind, frozenset[str]] = {
     "temporary_view": InputOption.__required_keys__ | InputOption.__optional_keys__,
     "source": frozenset({"comment", "group", "owners", "tags"}),
 }
+_ELSEWHERE = {"partitioned_by": "partition_cols", "partition_by": "partition_cols"}
+"""What other engines name an option, where the nearest name is another option."""
 OF_QUERIES = frozenset({"deterministic", "inputs", "spark_conf"})
 """Options that a table without its own query leaves to its append flows."""
 
@@ -275,6 +277,11 @@ def _unknown_option(kind: Kind, option: str, allowed: frozenset[str]) -> str:
     listed = f"{kind} has no option {option!r}"
     if option == "columns":
         return f"{listed}: its columns come from its query; cast or rename them there."
-    nearest = suggestion(option, allowed).removeprefix("; ")
+    if option == "partitions":
+        return (
+            f"{listed}: only a materialized view is refreshed by partitions. partition_cols=[...] "
+            f"divides the files of a table."
+        )
+    nearest = suggestion(_ELSEWHERE.get(option, option), allowed).removeprefix("; ")
     hint = f" ({nearest})" if nearest.startswith("did you mean") else ""
     return f"{listed}{hint}; it has {', '.join(sorted(allowed))}."

@@ -133,7 +133,8 @@ class PartitionRefresh:
             nothing = f"nothing changed in {counted(partitions.asked)} at version {base.version}"
             return partitions, nothing
         why = "that was forced" if partitions.computes_all else why
-        return partitions, f"{partitions.sentence}, because {why}"
+        head = f"{planned.how}: " if planned.reset_blocked else ""
+        return partitions, f"{head}{partitions.sentence}, because {why}"
 
     def _defines(self, base: TableState | None) -> bool:
         definition = self.planned.definition

@@ -42,6 +42,25 @@ def parameter_problem(parameter: inspect.Parameter) -> str | None:
     return None
 
 
+def binding_problem(name: str) -> str:
+    """Say why `inputs` cannot bind a reserved parameter."""
+    if name == SESSION_PARAMETER:
+        return "`spark` is the session; it cannot be an input."
+    return (
+        f"`{name}` is the range of partitions to compute; it cannot be an input. Bind the input "
+        f"to another name in inputs={{...}}."
+    )
+
+
+def hidden_dataset_problem() -> str:
+    """Say that a function with partitions cannot mean a dataset by `partition`."""
+    return (
+        f"parameter `{PARTITION_PARAMETER}` is the range of partitions to compute, and there is "
+        f"also a dataset {PARTITION_PARAMETER!r}: rename the dataset, or read it by another "
+        f'parameter, such as inputs={{"other": "{PARTITION_PARAMETER}"}}.'
+    )
+
+
 def parameter_hint(name: str) -> str:
     """What a parameter that is not a dataset may be meant to be, for an error."""
     if name in ("session", "spark_session"):

@@ -11,7 +11,7 @@ from delta_pipelines.errors import (
     UnknownDatasetError,
 )
 from delta_pipelines.graph.function_parameters import (
-    SESSION_PARAMETER,
+    binding_problem,
     parameter_hint,
     parameter_problem,
     reserved_parameters,
@@ -330,8 +330,8 @@ class _Resolver:
             elif parameter.name not in not_inputs and not self._is_own(declaration, parameter):
                 names.append(parameter.name)
         for bound in declaration.inputs:
-            if bound == SESSION_PARAMETER:
-                self._problem(declaration, "`spark` is the session; it cannot be an input.")
+            if bound in not_inputs:
+                self._problem(declaration, binding_problem(bound))
             elif bound not in names:
                 text = f"inputs binds {bound!r}, which is not a parameter of the function"
                 self._problem(declaration, text + suggestion(bound, names))

@@ -5,6 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from delta_pipelines.errors import Problem
 from delta_pipelines.graph.column_rules import column_problems
+from delta_pipelines.graph.function_parameters import (
+    PARTITION_PARAMETER,
+    hidden_dataset_problem,
+    takes_partition,
+)
 from delta_pipelines.graph.graph import Dataset, Flow, View
 from delta_pipelines.graph.row_expressions import row_expression_problem
 from delta_pipelines.graph.table_properties import property_problems, view_property_problems
@@ -157,8 +162,12 @@ def graph_problems(datasets: Mapping[Identifier, Dataset], edges: Edges) -> list
         edges: Dataset -> its inputs.
     """
     problems = []
+    hidden = {identifier for identifier in datasets if identifier.name == PARTITION_PARAMETER}
     for identifier, inputs in edges.items():
         reader = datasets[identifier]
+        if hidden.difference(inputs) and takes_partition(reader.declaration):
+            text = hidden_dataset_problem()
+            problems.append(Problem(text, reader.name, reader.declaration.location))
         own = reader.kind not in ("source", "temporary_view")
         if own and identifier.in_session_catalog and identifier.schema == GLOBAL_TEMP:
             text = f"Spark reserves the schema {GLOBAL_TEMP} for temporary views; use another one."

@@ -2,13 +2,17 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import ClassVar
 
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.model.identifiers import quoted
 from delta_pipelines.model.partition_range import SEPARATOR, ColumnPartitions, PartitionRange
 from delta_pipelines.model.time_partitions import TimePartitions
+
+_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_EXAMPLES = {"date": "2024-01-05", "boolean": "true"}
+_ALLOWED_TYPES = "a string, a whole number, a date or a boolean"
 
 
 @dataclass(frozen=True)
@@ -123,25 +127,40 @@ class StaticPartitions(ColumnPartitions):
         Raises:
             ValueError: A value is not of this type.
         """
-        if column_type in ("tinyint", "smallint", "int", "bigint"):
+        if column_type in _BITS:
             return [key for key in every if int(low) <= int(key) <= int(high)]
         # Delta keeps the first characters of a long text only.
         length = min(len(low), len(high))
         return [key for key in every if low[:length] <= key[:length] <= high[:length]]
 
     def _literal(self, key: str, kind: str) -> str:
-        if kind in ("tinyint", "smallint", "int", "bigint"):
-            try:
-                return str(int(key))
-            except ValueError:
-                raise DeclarationError(
-                    f"StaticPartitions: {key!r} is not a whole number, and column {self.column} "
-                    f"is {kind}."
-                ) from None
-        if kind == "boolean":
-            return "true" if key.lower() == "true" else "false"
-        text = key.replace("\\", "\\\\").replace("'", "\\'")
+        if kind not in self.types:
+            raise DeclarationError(
+                f"StaticPartitions: column {self.column} is {kind}; make it {_ALLOWED_TYPES}."
+            )
+        if not _is_written_as(key, kind):
+            raise DeclarationError(
+                f"StaticPartitions: {key!r} is not a value of column {self.column}, which is "
+                f"{kind}; write it as {_EXAMPLES.get(kind, '7')!r}."
+            )
+        if kind == "boolean" or kind in _BITS:
+            return key
+        # Spark replaces `${...}` with a setting.
+        text = key.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{")
         return f"DATE '{text}'" if kind == "date" else f"'{text}'"
+
+
+def _is_written_as(key: str, kind: str) -> bool:
+    """True when a text is the one way to write a value: two keys are never one value."""
+    try:
+        if kind == "date":
+            return date.fromisoformat(key).isoformat() == key
+        if kind in _BITS:
+            number, most = int(key), 1 << (_BITS[kind] - 1)
+            return str(number) == key and -most <= number < most
+    except ValueError:
+        return False
+    return kind != "boolean" or key in ("true", "false")
 
 
 Partitions = TimePartitions | StaticPartitions

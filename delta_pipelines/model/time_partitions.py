@@ -1,12 +1,12 @@
 """Partitions by windows of time: hours, days, weeks and months. Pure."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import ClassVar
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from delta_pipelines.errors import DeclarationError
 from delta_pipelines.model.identifiers import quoted
@@ -17,11 +17,23 @@ from delta_pipelines.model.partition_range import (
     neighbours,
     range_text,
 )
+from delta_pipelines.model.partition_times import (
+    in_utc,
+    in_zone,
+    is_zone,
+    on_the_wall,
+    passed,
+    stored_window,
+    time_literal,
+)
 
 _UTC = timezone.utc
+_Convert = Callable[[datetime], datetime]
 _DAY = "%Y-%m-%d"
 _HOUR = "%Y-%m-%d-%H:%M"
 _LAST_DAY_OF_EVERY_MONTH = 28
+_YEARS = range(1000, 9999)
+"""In which a start lies, so that its windows can be computed in every time zone."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +61,17 @@ class TimePartitions(ColumnPartitions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for what in ("start", "end"):
-            given: object = getattr(self, what)
-            if isinstance(given, date):
-                object.__setattr__(self, what, given.strftime(self.key_format))
-        try:
-            ZoneInfo(self.timezone)
-        except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+        if not is_zone(self.timezone):
             raise self._wrong(
                 f"timezone {self.timezone!r} is not a time zone; write an IANA name such as "
                 f"'Europe/Berlin'."
-            ) from None
+            )
         if not isinstance(self.end_offset, int) or isinstance(self.end_offset, bool):
             raise self._wrong(f"end_offset is a whole number, not {self.end_offset!r}.")
-        first = self._parsed(self.start, "start")
-        if self.end is not None and self._parsed(self.end, "end") <= first:
+        first = self._given("start")
+        if first.year not in _YEARS:
+            raise self._wrong(f"start {self.start!r} must lie in the years 1000 to 9998.")
+        if self.end is not None and in_utc(self._given("end")) <= in_utc(first):
             raise self._wrong(f"end {self.end!r} must be after start {self.start!r}.")
 
     @property
@@ -87,7 +95,7 @@ class TimePartitions(ColumnPartitions):
         Args:
             now: The time, with a time zone.
         """
-        return _keys(self, _count(self, now))
+        return _keys(self, passed(self.starts(), self.limit, self.end_offset, now))
 
     def starts(self) -> Iterator[datetime]:
         """The starts of all windows from the first one on, without end."""
@@ -155,8 +163,12 @@ class TimePartitions(ColumnPartitions):
         found: set[str] = set()
         for text in texts:
             first, _, last = text.partition(SEPARATOR)
-            # The texts of keys have the order of their times.
-            found.update(every[bisect_left(every, first) : bisect_right(every, last or first)])
+            try:
+                low, high = self._order(first), self._order(last or first)
+            except DeclarationError:
+                continue  # not a text of `recorded`
+            begin = bisect_left(every, low, key=self._order)
+            found.update(every[begin : bisect_right(every, high, key=self._order)])
         return frozenset(found)
 
     def overlapping(self, every: Sequence[str], start: datetime, end: datetime) -> tuple[str, ...]:
@@ -167,13 +179,7 @@ class TimePartitions(ColumnPartitions):
             start: Start of the window.
             end: Its end, exclusive.
         """
-        # Python compares two times of one zone by their local texts, which can occur twice.
-        low, high = start.astimezone(_UTC), end.astimezone(_UTC)
-        begins = [self.start_of(key).astimezone(_UTC) for key in every]
-        first, last = max(0, bisect_right(begins, low) - 1), bisect_left(begins, high)
-        inside = tuple(every[first:last])
-        is_over = bool(inside) and self.end_of(inside[0]).astimezone(_UTC) <= low
-        return inside[1:] if is_over else inside
+        return self._between(every, in_utc(start), in_utc(end), in_utc)
 
     def touched(self, every: Sequence[str], low: str, high: str, column_type: str) -> list[str]:
         """The partitions of the rows of a file, from the file's statistics.
@@ -187,18 +193,23 @@ class TimePartitions(ColumnPartitions):
         Raises:
             ValueError: A value is not a date or a time.
         """
-        start, end = datetime.fromisoformat(low), datetime.fromisoformat(high)
-        if column_type == "date":
-            end += timedelta(days=1)
-        else:
-            # Delta cuts the greatest value to milliseconds.
-            end += timedelta(milliseconds=1)
-        if column_type != "timestamp":
-            zone = ZoneInfo(self.timezone)
-            start, end = start.replace(tzinfo=zone), end.replace(tzinfo=zone)
-        elif start.tzinfo is None or end.tzinfo is None:
-            raise ValueError(low)
-        return list(self.overlapping(every, start, end))
+        start, end = stored_window(low, high, column_type)
+        if column_type == "timestamp":
+            return list(self.overlapping(every, start, end))
+        return list(self._between(every, start, end, on_the_wall))
+
+    def _between(
+        self, every: Sequence[str], low: datetime, high: datetime, convert: _Convert
+    ) -> tuple[str, ...]:
+        begins = _begins(self, tuple(every), convert)
+        first, last = max(0, bisect_right(begins, low) - 1), bisect_left(begins, high)
+        inside = tuple(every[first:last])
+        is_over = bool(inside) and convert(self.end_of(inside[0])) <= low
+        return inside[1:] if is_over else inside
+
+    def _order(self, key: str) -> tuple[datetime, str]:
+        # A clock set back by two hours repeats two, and a day that a zone leaves out has no time.
+        return in_utc(self.start_of(key)), key
 
     def _next(self, local: datetime) -> datetime:
         raise NotImplementedError
@@ -207,22 +218,34 @@ class TimePartitions(ColumnPartitions):
         return ""
 
     def _literal(self, moment: datetime, kind: str) -> str:
-        if kind == "date":
-            return f"DATE '{moment:%Y-%m-%d}'"
-        if kind == "timestamp":
-            return f"TIMESTAMP '{moment.astimezone(_UTC):%Y-%m-%d %H:%M:%S}Z'"
-        return f"TIMESTAMP_NTZ '{moment:%Y-%m-%d %H:%M:%S}'"
+        if kind not in self.types:
+            listed = " or ".join(self.types)
+            raise self._wrong(f"column {self.column} is {kind}; make it {listed}.")
+        return time_literal(moment, kind)
+
+    def _given(self, what: str) -> datetime:
+        """The start or the end; stored as its key from then on."""
+        given: object = getattr(self, what)
+        if isinstance(given, datetime):
+            given = in_zone(given, ZoneInfo(self.timezone))
+            key: object = self.key_of(given)
+        else:
+            key = given.strftime(self.key_format) if isinstance(given, date) else given
+        moment = self._parsed(key, what)
+        if isinstance(given, datetime) and on_the_wall(given) != on_the_wall(moment):
+            raise self._wrong(f"{what} {given} is not the first moment of a partition.")
+        object.__setattr__(self, what, self.key_of(moment))
+        return moment
 
     def _parsed(self, text: object, what: str) -> datetime:
         zone = ZoneInfo(self.timezone)
-        for known in dict.fromkeys((self.key_format, f"{self.key_format}%z", _DAY)):
+        for known in dict.fromkeys((self.key_format, _DAY)):
             try:
-                found = datetime.strptime(str(text), known)
+                return datetime.strptime(str(text), known).replace(tzinfo=zone)
             except ValueError:
                 continue
-            return found.astimezone(zone) if found.tzinfo else found.replace(tzinfo=zone)
         example = datetime(2024, 1, 5, tzinfo=_UTC).strftime(self.key_format)
-        raise self._wrong(f"{what} {text!r} is not a key such as {example!r}.")
+        raise self._wrong(f"{what} must be like {example!r}, not {text!r}.")
 
     def _wrong(self, text: str) -> DeclarationError:
         return DeclarationError(f"{type(self).__name__}: {text}")
@@ -342,6 +365,18 @@ class HourlyPartitions(TimePartitions):
             )
         return super().range(keys, column_type)
 
+    def _parsed(self, text: object, what: str) -> datetime:
+        zone = ZoneInfo(self.timezone)
+        try:
+            found = datetime.strptime(str(text), f"{self.key_format}%z")
+        except ValueError:
+            # An hour that the clock leaves out is the next one.
+            return super()._parsed(text, what).astimezone(_UTC).astimezone(zone)
+        local = found.astimezone(zone)
+        if local.utcoffset() != found.utcoffset():
+            raise self._wrong(f"{what} {text!r} has not the offset of {self.timezone}.")
+        return local
+
     def _next(self, local: datetime) -> datetime:
         return (local.astimezone(_UTC) + timedelta(hours=1)).astimezone(local.tzinfo)
 
@@ -350,22 +385,14 @@ class HourlyPartitions(TimePartitions):
         return f", from minute {minute}" if minute else ""
 
 
+@lru_cache(maxsize=64)
+def _begins(
+    partitions: TimePartitions, every: tuple[str, ...], convert: _Convert
+) -> list[datetime]:
+    return [convert(partitions.start_of(key)) for key in every]
+
+
 @lru_cache(maxsize=256)
 def _keys(partitions: TimePartitions, count: int) -> tuple[str, ...]:
     starts = partitions.starts()
     return tuple(partitions.key_of(next(starts)) for _ in range(count))
-
-
-def _count(partitions: TimePartitions, now: datetime) -> int:
-    """The number of partitions that lie in the past, with `end_offset` and `end` applied."""
-    limit = partitions.limit
-    over = within = 0
-    starts = (start.astimezone(_UTC) for start in partitions.starts())
-    next(starts)
-    for end in starts:
-        over += end <= now
-        within += limit is None or end <= limit
-        is_past_limit = limit is not None and end > limit
-        if end > now and (is_past_limit or within >= over + partitions.end_offset):
-            break
-    return max(0, min(over + partitions.end_offset, within))

@@ -71,7 +71,7 @@ reset_checkpoints=(), force=True, strict=False, partitions=())
         )
 
     def __or__(self, other: "RefreshRequest") -> "RefreshRequest":
-        """Everything that either request asks for."""
+        """Everything that either request asks for; of partitions, those that one of them names."""
         selects_all = self.refresh is None or other.refresh is None
         return RefreshRequest(
             refresh=None if selects_all else _united(self.refresh or (), other.refresh or ()),

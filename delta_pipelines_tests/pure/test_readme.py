@@ -109,7 +109,7 @@ def defaults(function: Callable[..., object]) -> dict[str, tuple[str, object]]:
 @pytest.mark.parametrize(
     ("row", "kind"),
     [
-        ("options of tables", "materialized_view"),
+        ("options of materialized views", "materialized_view"),
         ("of streaming tables and upserts", "upsert"),
         ("of streaming tables and upserts", "streaming_table"),
         ("of `view`", "view"),

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.jvm.bridge import Jvm
+from delta_pipelines.delta.jvm.bridge import Jvm, items
 from delta_pipelines.delta.storage.folders import read_text_if_there
 from delta_pipelines.model.setting_names import COLUMN_MAPPING_MODE
 from delta_pipelines.model.table_state import TableState
@@ -26,26 +26,38 @@ class ChangedFile:
         name: Its name, without its folder; it is unique.
         added: False when it was removed.
         bounds: Least and greatest value of the column in it, as Delta's log has them; None when
-            they are unknown.
-        has_values: False when the column is NULL in all of its rows.
+            they are unknown, or the column is NULL in all rows.
     """
 
     name: str
     added: bool
     bounds: tuple[str, str] | None = None
-    has_values: bool = True
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The files that differ between two versions of a table.
+
+    Args:
+        before: The last version with the old rows: commits that keep all rows, such as OPTIMIZE,
+            may precede the first change.
+        files: Files that a commit after it added or removed, also those of OPTIMIZE: a later
+            commit may remove a file that OPTIMIZE added, and the old version does not have it.
+    """
+
+    before: int
+    files: tuple[ChangedFile, ...]
 
 
 def changed_files(
-    spark: SparkSession, state: TableState, since: int, column: str
-) -> list[ChangedFile] | None:
-    """Return the files that changed the rows of a table since a version.
-
-    Commits that keep all rows, such as OPTIMIZE, do not count.
+    spark: SparkSession, state: TableState, since: int, until: int, column: str
+) -> Changes | None:
+    """Find the files that changed the rows of a table between two versions.
 
     Args:
-        state: The table, at the later version.
+        state: The table, at the later version or after it.
         since: The earlier version.
+        until: The later version.
         column: Name of a top-level column, in any letter case.
 
     Returns:
@@ -54,40 +66,40 @@ def changed_files(
     """
     if state.properties.get(COLUMN_MAPPING_MODE, "none") != "none":
         return None
-    if state.version - since > MOST_COMMITS:
+    if until - since > MOST_COMMITS:
         return None
-    found: list[ChangedFile] = []
-    for version in range(since + 1, state.version + 1):
+    before, found = since, list[ChangedFile]()
+    for version in range(since + 1, until + 1):
         text = read_text_if_there(spark, f"{state.location}/_delta_log/{version:020}.json")
         if text is None:
             return None
-        found += _changes(text, column)
-    return _with_known_bounds(spark, state, since, found, column)
+        entries = list(_entries(text))
+        if found or any(entry.get("dataChange", True) for _, entry in entries):
+            found += [_changed(entry, kind == "add", column) for kind, entry in entries]
+        else:
+            before = version
+    return Changes(before, tuple(_with_known_bounds(spark, state, before, found, column)))
 
 
-def _changes(text: str, column: str) -> Iterator[ChangedFile]:
-    """Read the files of one commit. Pure."""
+def _entries(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The files of one commit: `add` or `remove`, with the entry in the log. Pure."""
     for line in text.splitlines():
         action = json.loads(line) if line.strip() else {}
         for kind in ("add", "remove"):
-            entry = action.get(kind)
-            if entry and entry.get("dataChange", True):
-                yield _changed(entry, kind == "add", column)
+            if kind in action:
+                yield kind, action[kind]
 
 
 def _changed(entry: Mapping[str, Any], added: bool, column: str) -> ChangedFile:
     name = unquote(entry["path"]).rpartition("/")[2]
     partition = _at(entry.get("partitionValues"), column)
     if partition is not _MISSING:
-        value = partition or None
-        bounds = None if value is None else (value, value)
-        return ChangedFile(name, added, bounds, has_values=value is not None)
+        return ChangedFile(name, added, (partition, partition) if partition else None)
     stats = json.loads(entry.get("stats") or "{}")
     low, high = _at(stats.get("minValues"), column), _at(stats.get("maxValues"), column)
     if low is not _MISSING and high is not _MISSING:
         return ChangedFile(name, added, (str(low), str(high)))
-    nulls = _at(stats.get("nullCount"), column)
-    return ChangedFile(name, added, has_values=nulls != stats.get("numRecords", -1))
+    return ChangedFile(name, added)
 
 
 _MISSING = object()
@@ -106,9 +118,7 @@ def _with_known_bounds(
 ) -> list[ChangedFile]:
     """Add the bounds of removed files, whose statistics only the commit that added them has."""
     known = {file.name: file for file in files if file.added}
-    unknown = {
-        file.name for file in files if file.has_values and not file.bounds and not file.added
-    } - known.keys()
+    unknown = {file.name for file in files if not file.bounds and not file.added} - known.keys()
     if unknown:
         known |= {file.name: file for file in _listed(spark, state, since, unknown, column)}
     return [
@@ -123,11 +133,11 @@ def _listed(
     spark: SparkSession, state: TableState, version: int, names: set[str], column: str
 ) -> list[ChangedFile]:
     """Read the entries of some files of an earlier version."""
-    jvm = Jvm(spark)
-    log = jvm.delta.DeltaLog.forTable(
-        jvm.session, jvm.root.org.apache.hadoop.fs.Path(state.location)
-    )
-    files = jvm.frame(log.getSnapshotAt(version, jvm.none, False).allFiles().toDF())
+    reader = spark.read.format("delta").option("versionAsOf", version)
+    plan = reader.load(state.location)._jdf.queryExecution().analyzed()
+    index = items(plan.collectLeaves())[0].relation().location()
+    files = Jvm(spark).frame(index.getSnapshot().allFiles().toDF())
     last = F.element_at(F.split("path", "/"), -1)
-    rows = files.where(last.isin([*names])).select("path", "stats", "partitionValues").collect()
+    wanted = files.withColumn("name", F.url_decode(last)).where(F.col("name").isin([*names]))
+    rows = wanted.select("path", "stats", "partitionValues").collect()
     return [_changed(row.asDict(), True, column) for row in rows]

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -86,8 +87,9 @@ def fresh_partitions(
 ) -> tuple[frozenset[str], str]:
     """Find the partitions that a refresh would not change, and say why it would change the others.
 
-    If only versions of input tables changed, partitions stay fresh that the changed files do not
-    touch: neither by the values of the column that divides the rows, nor by what the query reads.
+    If only versions of input tables changed, partitions stay fresh for which the query reads no
+    changed file, as Delta's file skipping says. The column that divides the rows, where an input
+    has it, and else halving show which partitions to ask about.
 
     Args:
         query: The query, with its inputs now.
@@ -147,29 +149,23 @@ class _Changes:
             entry = recorded_entry(query.spark, state.log_end, old.version)
             if entry is None or entry.commit != old.commit:
                 return None
-            if not found._read(state, old.version):
+            if not found._read(identifier, state, old.version, new.version):
                 return None
-            found._before[identifier] = old.version
         return found
 
-    def _read(self, state: TableState, since: int) -> bool:
+    def _read(self, identifier: Identifier, state: TableState, since: int, until: int) -> bool:
         by = self._query.by
         column = column_named(state.schema, by.column)
-        kind = column.dataType.simpleString() if column else None
-        if kind not in by.types:
+        kind = column.dataType.simpleString() if column else ""
+        changes = changed_files(self._query.spark, state, since, until, by.column)
+        if changes is None:
             return False
-        files = changed_files(self._query.spark, state, since, by.column)
-        if files is None:
-            return False
-        for file in files:
+        self._before[identifier], self._now[identifier] = changes.before, until
+        for file in changes.files:
             (self._added if file.added else self._removed).add(file.name)
-            if file.bounds is not None:
-                try:
+            if file.bounds is not None and kind in by.types:
+                with suppress(ValueError):
                     self.touched.update(by.touched(self._every, *file.bounds, kind))
-                except ValueError:
-                    return False
-            elif file.has_values:
-                return False
         return True
 
     def untouched(self, keys: frozenset[str]) -> frozenset[str]:

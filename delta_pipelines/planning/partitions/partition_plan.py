@@ -99,5 +99,6 @@ def ranges_text(every: Sequence[str], keys: Sequence[str]) -> str:
         'a..b, d'
     """
     texts = [range_text(run) for run in neighbours(every, keys)]
-    more = f" and {len(texts) - _SHOWN} more ranges" if len(texts) > _SHOWN else ""
+    left = len(texts) - _SHOWN
+    more = f" and {left} more range{'' if left == 1 else 's'}" if left > 0 else ""
     return ", ".join(texts[:_SHOWN]) + more

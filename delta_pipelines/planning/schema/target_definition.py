@@ -17,8 +17,8 @@ from delta_pipelines.graph.graph import Table
 from delta_pipelines.graph.suggestions import suggestion
 from delta_pipelines.graph.validation import RESERVED_NAME_PREFIX
 from delta_pipelines.model.column_types import holds
-from delta_pipelines.model.schema_mapping import column_named
-from delta_pipelines.model.setting_names import APPEND_ONLY, DELETION_VECTORS
+from delta_pipelines.model.schema_mapping import Layout, column_named, needs_new_files
+from delta_pipelines.model.setting_names import APPEND_ONLY, COLUMN_MAPPING_MODE, DELETION_VECTORS
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_definition import columns as columns_of
 from delta_pipelines.model.table_state import TableState
@@ -125,10 +125,11 @@ def _check_partitions(table: Table, base: TableState) -> None:
     before = base.properties.get(PARTITIONS_KEY)
     if by is None or before == by.text or base.files == 0:
         return
+    has = f"has the partitions {before}" if before else "has rows and no partitions"
     raise SchemaChangeError(
-        f"table {base.identifier} is divided by {before or 'no partitions'}, the declaration says "
-        f"{by.text}, and a refresh of partitions keeps other rows. Ways out: declare the old "
-        f"partitions, or {full_refresh_of(table, base.properties)}.",
+        f"table {base.identifier} {has}, the declaration says {by.text}, and a refresh of "
+        f"partitions keeps all other rows. Ways out: declare the partitions that the table has, or "
+        f"{full_refresh_of(table, base.properties)}.",
         dataset=table.name,
     )
 
@@ -194,6 +195,8 @@ def _evolved(table: Table, base: TableState, wanted: StructType, *, has_rules: b
             schema = evolved_to_declared(base.schema, wanted, has_rows=base.files != 0)
         elif table.keeps_rows:
             schema = evolved_schema(base.schema, wanted)
+        if table.has_partitions and base.files != 0:
+            _refuse_new_files(base, schema)
         check_drift(table.declaration.schema_drift, base.schema, schema, has_rules=has_rules)
     except Refused as refused:
         reasons = " ".join(refused.reasons)
@@ -201,6 +204,16 @@ def _evolved(table: Table, base: TableState, wanted: StructType, *, has_rules: b
             f"table {base.identifier}: {reasons} {ways_out(table, base)}", dataset=table.name
         ) from refused
     return schema
+
+
+def _refuse_new_files(base: TableState, schema: StructType) -> None:
+    """Refuse a change that needs all rows written again: a refresh keeps other partitions."""
+    is_mapped = base.properties.get(COLUMN_MAPPING_MODE, "none") != "none"
+    now = Layout(base.schema, base.partition_columns, is_mapped)
+    wanted = Layout(schema, base.partition_columns, is_mapped)
+    reasons = needs_new_files(now, wanted, checked=True)
+    if reasons:
+        raise Refused([f"{'; '.join(reasons)}, and a refresh of partitions keeps other rows."])
 
 
 def _check_constraints(

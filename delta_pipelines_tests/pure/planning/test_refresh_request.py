@@ -1,5 +1,7 @@
 """What a user asks to refresh, resolved against a graph."""
 
+from datetime import date
+from functools import partial
 from typing import Any
 
 import pytest
@@ -169,3 +171,46 @@ def test_two_requests_are_united_each_name_once() -> None:
     both = RefreshRequest(("a", "d"), ("b", "e"), True, ("c",), False, True)
     assert first | second == both
     assert (first | RefreshRequest()).refresh is None
+
+
+@pytest.mark.parametrize(
+    ("given", "texts"),
+    [
+        (None, ()),
+        ("2024-01-01..2024-01-31", ("2024-01-01..2024-01-31",)),
+        (["eu", "us"], ("eu", "us")),
+        (("eu",), ("eu",)),
+    ],
+)
+def test_partitions_are_one_text_or_a_list(given: Any, texts: tuple[str, ...]) -> None:
+    assert RefreshRequest.of(partitions=given).partitions == texts
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (3, "partitions must be a list of strings, not int 3"),
+        ({"eu"}, "partitions must be a list of strings, not set"),
+        ({"eu": "us"}, "partitions must be a list of strings, not dict"),
+        (date(2024, 1, 1), "partitions must be a list of strings, not date"),
+        ([date(2024, 1, 1)], "partitions must hold only strings; it holds date"),
+        ([None], "partitions must hold only strings; it holds NoneType None"),
+        ([], r"partitions must name at least one partition, not \[\]; leave it out for all"),
+        ("", "partitions must name at least one partition, not ''"),
+        (["eu", " "], "partitions must name at least one partition"),
+    ],
+)
+def test_partitions_of_another_type_are_refused(given: Any, why: str) -> None:
+    p = dp.Pipeline("p", schema="s")
+    for call in (RefreshRequest.of, partial(p.plan, None), partial(p.run, None)):
+        with pytest.raises(dp.DeclarationError, match=why):
+            call(partitions=given)  # type: ignore[operator]
+
+
+def test_partitions_of_two_requests_are_united() -> None:
+    first = RefreshRequest(partitions=("eu", "us"))
+    second = RefreshRequest(partitions=("asia", "eu"))
+    assert (first | second).partitions == ("eu", "us", "asia")
+    assert (first | RefreshRequest()).partitions == ("eu", "us")
+    assert (RefreshRequest() | first).partitions == ("eu", "us")
+    assert (RefreshRequest() | RefreshRequest()).partitions == ()

@@ -90,3 +90,76 @@ def test_the_body_of_a_function_is_not_looked_at_for_its_plan_is_made_afresh() -
     functions = (lambda spark: spark.range(1), lambda spark: spark.range(2), partial(rows, n=3))
     assert len(set(map(of, functions))) == 1
     assert of(rows) != hashed(lambda p: p.materialized_view("t", "SELECT 1 AS n"))
+
+
+DAYS = dp.DailyPartitions("day", start="2024-01-01")
+
+
+def divided(query: str = "SELECT 1 AS day", **options: Any) -> str:
+    options = {"partitions": DAYS, **options}
+    return hashed(lambda p: p.materialized_view("t", query, **options))
+
+
+def days(column: str = "day", start: str = "2024-01-01", **options: Any) -> dict[str, Any]:
+    return {"partitions": dp.DailyPartitions(column, start=start, **options)}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"comment": "c"},
+        {"table_properties": {"a": "1"}},
+        {"constraints": {"positive": "day > 0"}},
+        {"column_comments": {"day": "the day"}},
+        {"partition_cols": ["day"]},
+        {"cluster_by": ["day"]},
+        *({"owners": ["a@b.c"]}, {"tags": {"a": "1"}}, {"group": "g"}, {"schema_drift": "fail"}),
+        days(start="2020-01-01"),
+        days(end="2025-01-01"),
+        days(end_offset=1),
+        {"inputs": {}},
+    ],
+)
+def test_what_leaves_the_rows_of_each_partition_does_not_change_the_hash(
+    changed: dict[str, Any],
+) -> None:
+    assert divided(**changed) == divided()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"partitions": None},
+        days("other"),
+        days(timezone="Europe/Berlin"),
+        {"partitions": dp.WeeklyPartitions("day", start="2024-01-01")},
+        {"partitions": dp.MonthlyPartitions("day", start="2024-01-01")},
+        {"partitions": dp.HourlyPartitions("day", start="2024-01-01")},
+        {"partitions": dp.StaticPartitions("day", ["2024-01-01"])},
+        {"query": "SELECT 2 AS day"},
+        {"inputs": {"a": "b"}},
+        {"spark_conf": {"spark.sql.ansi.enabled": "true"}},
+        {"columns": "day INT"},
+    ],
+)
+def test_what_may_change_the_rows_of_each_partition_changes_the_hash(
+    changed: dict[str, Any],
+) -> None:
+    assert divided(**changed) != divided()
+
+
+def test_only_the_phase_of_a_start_counts() -> None:
+    def of(kind: Any, start: str) -> str:
+        return divided(partitions=kind("day", start=start))
+
+    assert of(dp.WeeklyPartitions, "2024-01-07") == of(dp.WeeklyPartitions, "2020-01-05")
+    assert of(dp.WeeklyPartitions, "2024-01-07") != of(dp.WeeklyPartitions, "2024-01-08")
+    assert of(dp.MonthlyPartitions, "2024-01-01") == of(dp.MonthlyPartitions, "2020-06-01")
+    assert of(dp.MonthlyPartitions, "2024-01-01") != of(dp.MonthlyPartitions, "2024-01-02")
+    assert of(dp.HourlyPartitions, "2024-01-01") == of(dp.HourlyPartitions, "2020-01-01-07:00")
+    assert of(dp.HourlyPartitions, "2024-01-01") != of(dp.HourlyPartitions, "2024-01-01-00:30")
+
+
+def test_more_values_are_more_partitions_of_the_same_definition() -> None:
+    before, after = (dp.StaticPartitions("region", values) for values in (["eu"], ["us", "eu"]))
+    assert divided(partitions=before) == divided(partitions=after)
