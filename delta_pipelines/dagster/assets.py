@@ -9,6 +9,7 @@ from delta_pipelines.dagster.run_config import op_config_schema
 from delta_pipelines.dagster.specs.asset_specs import PipelineSpecs, build_specs
 from delta_pipelines.dagster.specs.check_specs import check_specs
 from delta_pipelines.dagster.specs.op_names import checked_op_name
+from delta_pipelines.dagster.specs.partitions import have_partitions
 from delta_pipelines.dagster.specs.translator import DeltaPipelineTranslator
 from delta_pipelines.pipeline import Pipeline
 
@@ -20,6 +21,7 @@ def delta_pipeline_assets(
     translator: DeltaPipelineTranslator | None = None,
     pool: str | None = None,
     retry_policy: dg.RetryPolicy | None = None,
+    backfill_policy: dg.BackfillPolicy | None = None,
     op_tags: Mapping[str, Any] | None = None,
     required_resource_keys: set[str] | None = None,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
@@ -28,7 +30,8 @@ def delta_pipeline_assets(
     One op computes all of them, so that a run has one Spark session; any subset can be selected.
     Expectations become asset checks. The op's config has `full_refresh` (table names),
     `full_refresh_all`, `force`, `strict` and, for pipelines with streams, `reset_checkpoints`
-    (append flows or tables).
+    (append flows or tables); for pipelines with partitions, `partitions` (keys, or ranges such as
+    `2024-01-01..2024-01-31`).
 
     Args:
         pipeline: The pipeline; its graph is checked here, without a JVM.
@@ -47,6 +50,8 @@ def delta_pipeline_assets(
             re-executes a run from its failure. The new run then materializes the finished assets
             again, with the same data version and check results, because Dagster would otherwise
             skip the assets behind them.
+        backfill_policy: How a backfill of datasets with partitions is split into runs; None for
+            `dg.BackfillPolicy.single_run()`, a run for each range of neighbouring partitions.
         op_tags: Tags of the op.
         required_resource_keys: Resources that the function takes from `context.resources`.
 
@@ -69,6 +74,7 @@ def delta_pipeline_assets(
         name=name,
         pool=pool,
         retry_policy=retry_policy,
+        backfill_policy=backfill_policy,
         op_tags=op_tags,
         required_resource_keys=required_resource_keys,
     )
@@ -80,12 +86,15 @@ def assets_of(
     name: str | None = None,
     pool: str | None = None,
     retry_policy: dg.RetryPolicy | None = None,
+    backfill_policy: dg.BackfillPolicy | None = None,
     op_tags: Mapping[str, Any] | None = None,
     required_resource_keys: set[str] | None = None,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """Do what `delta_pipeline_assets` does, for specs that are already built."""
     pipeline = specs.binding.pipeline.name
     op_name = checked_op_name(pipeline, name)
+    if backfill_policy is None and have_partitions(specs.assets):
+        backfill_policy = dg.BackfillPolicy.single_run()
     return dg.multi_asset(
         name=op_name,
         specs=specs.assets,
@@ -94,6 +103,7 @@ def assets_of(
         config_schema=op_config_schema(op_name, specs.binding.graph),
         pool=pool or pipeline,
         retry_policy=retry_policy,
+        backfill_policy=backfill_policy,
         op_tags=op_tags,
         required_resource_keys=required_resource_keys,
     )

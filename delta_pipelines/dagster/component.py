@@ -38,6 +38,8 @@ class DeltaPipelineComponent(dg.Component, dg.Resolvable):
         automation_on: Whether the schedules and the sensor are on in a new deployment.
         tags: Tags of the jobs and of their runs.
         op_tags: Tags of the assets' op.
+        max_partitions_per_run: Most partitions in one run of a backfill; None for a run for each
+            range of neighbouring partitions.
         resource_key: Key of the resource. Components need different keys, unless their
             `warehouse`, `catalog` and `spark_config` are the same.
 
@@ -61,6 +63,7 @@ class DeltaPipelineComponent(dg.Component, dg.Resolvable):
     automation_on: bool = False
     tags: dict[str, Any] | None = None
     op_tags: dict[str, Any] | None = None
+    max_partitions_per_run: int | None = None
     resource_key: str = "delta"
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -86,8 +89,13 @@ class DeltaPipelineComponent(dg.Component, dg.Resolvable):
             automation_on=self.automation_on,
             tags=self.tags,
             op_tags=self.op_tags,
+            backfill_policy=_backfill_policy(self.max_partitions_per_run),
             resource_key=self.resource_key,
         )
+
+
+def _backfill_policy(most: int | None) -> dg.BackfillPolicy | None:
+    return None if most is None else dg.BackfillPolicy.multi_run(max_partitions_per_run=most)
 
 
 @cache

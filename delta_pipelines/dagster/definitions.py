@@ -11,7 +11,7 @@ from delta_pipelines.dagster.jobs.plan_job import plan_job_of
 from delta_pipelines.dagster.jobs.refresh_jobs import build_jobs, build_schedules
 from delta_pipelines.dagster.resource.resource import DeltaPipelineResource
 from delta_pipelines.dagster.resource.validation import check_resource, warehouse_of
-from delta_pipelines.dagster.run.step import StepEvent
+from delta_pipelines.dagster.run.materialization import StepEvent
 from delta_pipelines.dagster.sources.observations import observations_of
 from delta_pipelines.dagster.sources.selection import SourceChoice, chosen_sources
 from delta_pipelines.dagster.sources.sensor import source_sensor_of
@@ -30,6 +30,7 @@ def build_pipeline_definitions(
     translator: DeltaPipelineTranslator | None = None,
     pool: str | None = None,
     retry_policy: dg.RetryPolicy | None = None,
+    backfill_policy: dg.BackfillPolicy | None = None,
     observe_sources: SourceChoice = True,
     refresh_on_source_change: SourceChoice = False,
     maintenance_cron: str | None = None,
@@ -55,6 +56,8 @@ def build_pipeline_definitions(
         translator: An instance that changes keys, groups, descriptions and so on.
         pool: Concurrency pool of all ops except the observing op; see `delta_pipeline_assets`.
         retry_policy: Retry policy of the op; see `delta_pipeline_assets`.
+        backfill_policy: How a backfill of datasets with partitions is split into runs; see
+            `delta_pipeline_assets`.
         observe_sources: True to observe all sources, the names of some, or False. A code location
             may define an asset only once: if another pipeline writes or observes a source, merging
             fails with "Duplicate asset key", so leave that source out.
@@ -91,6 +94,7 @@ def build_pipeline_definitions(
         specs,
         pool=pool,
         retry_policy=retry_policy,
+        backfill_policy=backfill_policy,
         op_tags=op_tags,
         required_resource_keys={resource_key},
     )
@@ -102,7 +106,7 @@ def build_pipeline_definitions(
 
     observed = chosen_sources(specs, observe_sources, "observe_sources")
     sources = observations_of(specs, observed, resource_key=resource_key)
-    jobs = build_jobs(pipeline.name, [spec.key for spec in pipeline_assets.specs], tags)
+    jobs = build_jobs(pipeline.name, pipeline_assets, resources={resource_key: spark}, tags=tags)
     maintenance = maintenance_of(
         specs, pool=pool, retry_policy=retry_policy, tags=tags, resource_key=resource_key
     )

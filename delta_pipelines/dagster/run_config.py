@@ -1,4 +1,4 @@
-"""The run config of a pipeline's op: tables to refresh fully and streams to read again."""
+"""The run config of a pipeline's op: tables to refresh fully, partitions, streams to read again."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,6 +7,7 @@ import dagster as dg
 
 from delta_pipelines.dagster.specs.asset_keys import config_names, reset_names
 from delta_pipelines.graph.graph import Graph, Table, View
+from delta_pipelines.model.partition_range import range_text
 from delta_pipelines.planning.refresh_request import RefreshRequest
 
 
@@ -55,6 +56,14 @@ def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
             "Append flows, or tables (all their flows), that read their streams from the "
             "beginning again and keep the existing rows; unselected ones are ignored.",
         )
+    if any(table.has_partitions for table in graph.tables):
+        fields["partitions"] = dg.Field(
+            [str],
+            default_value=[],
+            description="Partitions to refresh, in datasets that have some: keys, or ranges such "
+            "as 2024-01-01..2024-01-31. By default all that lie in the past and have changed; in a "
+            "run with a partition key, that partition.",
+        )
     tables = {name: _enum_description(dataset) for name, dataset in config_names(graph).items()}
     if tables:
         what = "Tables to wipe and compute from scratch; views and unselected tables are ignored."
@@ -88,13 +97,22 @@ def full_refresh_config(op_name: str) -> dict[str, object]:
 
 
 def requested_refresh(context: dg.AssetExecutionContext) -> RefreshRequest:
-    """Read the refresh that the run config requests of all steps of this op.
+    """Read the refresh that the run's config and partition key request of all steps of this op.
 
     Dagster may split an op around other assets into `name` and `name_2`. A config under `ops.name`
     reaches only the first step, so every step uses the union.
     """
     own = read_request(context.op_execution_context.op_config)
-    return own | launched_request(context, context.run)
+    keyed = RefreshRequest(partitions=run_partitions(context))
+    return own | launched_request(context, context.run) | keyed
+
+
+def run_partitions(context: dg.AssetExecutionContext) -> tuple[str, ...]:
+    """The partition key, or the range of keys, of a run; empty if it has none."""
+    if not (context.has_partition_key or context.has_partition_key_range):
+        return ()
+    keys = context.partition_key_range
+    return (range_text([keys.start] if keys.start == keys.end else [keys.start, keys.end]),)
 
 
 def launched_request(context: dg.AssetExecutionContext, run: dg.DagsterRun) -> RefreshRequest:
@@ -147,4 +165,5 @@ def read_request(config: object) -> RefreshRequest:
         force=bool(config.get("force", False)),
         reset_checkpoints=tuple(config.get("reset_checkpoints", ())),
         strict=bool(config.get("strict", False)),
+        partitions=tuple(config.get("partitions", ())),
     )

@@ -1,6 +1,6 @@
 """The refresh jobs of a pipeline, and schedules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import dagster as dg
@@ -8,6 +8,7 @@ from dagster import AssetSelection
 
 from delta_pipelines.dagster.jobs.schedule_times import check_timezone, checked_cron
 from delta_pipelines.dagster.run_config import full_refresh_config
+from delta_pipelines.dagster.specs.partitions import have_partitions, without_partitions
 
 
 @dataclass(frozen=True)
@@ -19,21 +20,48 @@ class PipelineJobs:
         full_refresh: `<pipeline>_full_refresh`; the same with `full_refresh_all`.
     """
 
-    refresh: "dg.UnresolvedAssetJobDefinition"
-    full_refresh: "dg.UnresolvedAssetJobDefinition"
+    refresh: "dg.UnresolvedAssetJobDefinition | dg.JobDefinition"
+    full_refresh: "dg.UnresolvedAssetJobDefinition | dg.JobDefinition"
 
 
 def build_jobs(
-    pipeline: str, keys: Sequence[dg.AssetKey], tags: Mapping[str, object] | None = None
+    pipeline: str,
+    assets: dg.AssetsDefinition,
+    *,
+    resources: Mapping[str, object],
+    tags: Mapping[str, object] | None = None,
 ) -> PipelineJobs:
     """Build a pipeline's jobs.
 
+    If there are partitions, the jobs run without a partition key, so that a run may refresh all
+    datasets, and whatever partitions have changed. Dagster itself allows only one partitions
+    definition in a job, and such a job needs a key if an input outside of it has partitions.
+
     Args:
         pipeline: Name of the pipeline and of its op.
-        keys: Its tables and views.
+        assets: Its tables and views.
+        resources: The resources that they need.
         tags: Tags of the jobs and of their runs.
     """
-    selection = AssetSelection.assets(*keys)
+    jobs = _jobs(pipeline, assets, tags)
+    if not have_partitions(assets.specs):
+        return jobs
+    definitions = dg.Definitions(
+        assets=[assets.map_asset_specs(without_partitions)],
+        jobs=[jobs.refresh, jobs.full_refresh],
+        resources=resources,
+        executor=dg.in_process_executor,
+    )
+    return PipelineJobs(
+        refresh=definitions.resolve_job_def(jobs.refresh.name),
+        full_refresh=definitions.resolve_job_def(jobs.full_refresh.name),
+    )
+
+
+def _jobs(
+    pipeline: str, assets: dg.AssetsDefinition, tags: Mapping[str, object] | None
+) -> PipelineJobs:
+    selection = AssetSelection.assets(*assets.keys)
     return PipelineJobs(
         refresh=dg.define_asset_job(
             f"{pipeline}_refresh",

@@ -19,7 +19,8 @@ from delta_pipelines.dagster.resource.shared_session import (
     note_start,
 )
 from delta_pipelines.dagster.resource.spark_config import flat_settings, with_named_variables
-from delta_pipelines.dagster.run.step import StepEvent, run_step
+from delta_pipelines.dagster.run.materialization import StepEvent
+from delta_pipelines.dagster.run.step import run_step
 from delta_pipelines.delta.jvm.driver_jvm import jvm_has_ended, spark_is_active
 from delta_pipelines.delta.jvm.sessions import can_change, file_settings
 from delta_pipelines.errors import DeclarationError, SessionError

@@ -5,7 +5,7 @@ skips everything behind it, and the run still succeeds. The output of an asset i
 so the assets that the earlier run finished are materialized again, unchanged.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import dagster as dg
@@ -13,12 +13,19 @@ import dagster as dg
 from delta_pipelines.dagster.run.check_evaluations import EVALUATIONS
 from delta_pipelines.dagster.run.earlier_attempts import Attempt
 from delta_pipelines.dagster.run.metadata import COLUMN_LINEAGE
+from delta_pipelines.dagster.run.partition_events import (
+    TABLE_DATA_VERSION,
+    output_partitions,
+    recorded_versions,
+)
+from delta_pipelines.dagster.run.previous_materialization import ROW_COUNT
 from delta_pipelines.dagster.specs.binding import PipelineBinding
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.model.identifiers import Identifier
 
 STANDING = (
     *("dagster/column_schema", COLUMN_LINEAGE, "dagster/uri", "dagster/row_count"),
+    TABLE_DATA_VERSION,
     *("delta_pipelines/version", "delta_pipelines/files", "delta_pipelines/bytes", EVALUATIONS),
 )
 """Metadata that describes the dataset; the rest describes the earlier run and is not repeated."""
@@ -60,8 +67,10 @@ def finishing_run(
 
 def carried_over(
     context: dg.AssetExecutionContext, binding: PipelineBinding, identifier: Identifier, run_id: str
-) -> "dg.MaterializeResult[None]":
+) -> "Iterator[dg.MaterializeResult[None] | dg.AssetMaterialization]":
     """Repeat an asset's newest materialization, with the same data version and inputs.
+
+    In a run with a partition key or a range of keys, each partition keeps its own data version.
 
     Its tags are copied. Without them Dagster would record the current versions of the inputs, and
     show an outdated dataset as fresh.
@@ -82,17 +91,27 @@ def carried_over(
     latest = context.instance.get_latest_materialization_event(key)
     materialization = latest.asset_materialization if latest is not None else None
     if latest is None or materialization is None:  # its history was wiped
-        return dg.MaterializeResult(asset_key=key, metadata=metadata)
+        yield dg.MaterializeResult(asset_key=key, metadata=metadata)
+        return
+    partitions = output_partitions(context, key)
+    recorded = recorded_versions(context.instance, key, partitions)
     tags = materialization.tags or {}
     version = tags.get(_DATA_VERSION) if tags.get(_OF_THE_USER) == "true" else None
     standing = {name: entry for name, entry in materialization.metadata.items() if name in STANDING}
-    return dg.MaterializeResult(
+    if materialization.partition is not None:
+        standing.pop(ROW_COUNT, None)  # of one partition
+    yield dg.MaterializeResult(
         asset_key=key,
         metadata=metadata | standing,
         data_version=dg.DataVersion(version) if version is not None else None,
         tags=tags,
         check_results=_check_results(context, key, latest.run_id),
     )
+    for partition, own in recorded.items():
+        if own != tags.get(_DATA_VERSION):
+            yield dg.AssetMaterialization(
+                key, partition=partition, metadata=metadata, tags={_DATA_VERSION: own}
+            )
 
 
 def _check_results(

@@ -7,10 +7,10 @@ import dagster as dg
 
 from delta_pipelines.dagster.run.check_evaluations import Evaluation, read_evaluations
 from delta_pipelines.dagster.run.metadata import COLUMN_LINEAGE, data_version
+from delta_pipelines.dagster.run.partition_events import DATA_VERSION_TAG, TABLE_DATA_VERSION
 from delta_pipelines.model.results import DatasetResult
 
 ROW_COUNT = "dagster/row_count"
-DATA_VERSION_TAG = "dagster/data_version"
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,16 @@ def standing_of(
         entry.column_lineage if isinstance(entry, dg.TableColumnLineageMetadataValue) else None
     )
     before = (materialization.tags or {}).get(DATA_VERSION_TAG, "")
+    of_table = metadata.get(TABLE_DATA_VERSION)
+    if of_table is not None and isinstance(of_table.value, str):
+        before = of_table.value
     now = data_version(result)
     if now is None:
         return Standing(lineage)
     same_rows = before == now.value
     same_table = before.partition(":")[0] == now.value.partition(":")[0]  # the table's id
-    counted = metadata.get(ROW_COUNT)
+    # The rows of a partition are not those of the table.
+    counted = metadata.get(ROW_COUNT) if materialization.partition is None else None
     rows = counted.value if counted is not None and same_rows else None
     stands = same_rows or (result.kind == "streaming_table" and same_table)
     return Standing(

@@ -2,32 +2,14 @@
 
 from collections.abc import Callable, Generator
 from contextlib import closing
-from typing import TypeAlias
 
 import dagster as dg
 from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.run.carried_over import carried_over, finishing_run, unfinished
-from delta_pipelines.dagster.run.check_evaluations import evaluations_metadata, evaluations_of
-from delta_pipelines.dagster.run.check_results import (
-    check_results,
-    checks_left_out,
-    selected_checks,
-)
+from delta_pipelines.dagster.run.check_results import checks_left_out
 from delta_pipelines.dagster.run.earlier_attempts import earlier_attempts
-from delta_pipelines.dagster.run.metadata import (
-    COLUMN_LINEAGE,
-    MetadataEntry,
-    data_version,
-    materialization_metadata,
-    table_lineage,
-)
-from delta_pipelines.dagster.run.previous_materialization import (
-    ROW_COUNT,
-    Standing,
-    is_asked,
-    look_up,
-)
+from delta_pipelines.dagster.run.materialization import Reporter, StepEvent
 from delta_pipelines.dagster.run.report import (
     failure,
     plan_failure,
@@ -37,15 +19,9 @@ from delta_pipelines.dagster.run.report import (
 )
 from delta_pipelines.dagster.run.step_request import step_request, stored_checkpoints
 from delta_pipelines.dagster.run_config import requested_refresh
-from delta_pipelines.dagster.specs.binding import PipelineBinding, binding_of, names_of
-from delta_pipelines.dagster.specs.check_specs import expectations_of
+from delta_pipelines.dagster.specs.binding import binding_of, names_of
 from delta_pipelines.execution import Execution
-from delta_pipelines.graph.graph import Table
 from delta_pipelines.model.results import DatasetResult
-from delta_pipelines.planning.plan import Plan
-
-StepEvent: TypeAlias = "dg.MaterializeResult[None] | dg.AssetCheckResult"
-"""An event that a step reports to Dagster."""
 
 
 def run_step(
@@ -65,9 +41,9 @@ def run_step(
         lease_timeout: Maximum seconds that a dataset waits for another run that works on it.
 
     Yields:
-        One materialization per successful dataset, as soon as it ends, with its check results; only
-        the check results if its expectations failed. Datasets that an earlier attempt finished come
-        first and are not run again.
+        One materialization per successful dataset, as soon as it ends, with its check results; also
+        its partitions, if it has some. Only the check results if its expectations failed. Datasets
+        that an earlier attempt finished come first and are not run again.
 
     Raises:
         Failure: Datasets failed or were skipped; has a table of all results. Or the run config is
@@ -90,7 +66,7 @@ def run_step(
         finisher = finishing_run(binding.key_of(identifier), attempts, context.run)
         if identifier not in chosen and finisher is not None:
             context.log.info(f"{identifier}: already finished by run {finisher}.")
-            yield carried_over(context, binding, identifier, finisher)
+            yield from carried_over(context, binding, identifier, finisher)
     if not chosen:
         context.log.info("Earlier attempts have finished every selected dataset.")
         return
@@ -112,6 +88,7 @@ def run_step(
     refused = plan_failure(plan) if request.strict else None
     if refused is not None:
         raise refused
+    reporter = Reporter(context, binding, plan, names_partitions=bool(request.partitions))
     results: list[DatasetResult] = []
     execution = Execution(
         plan,
@@ -126,62 +103,13 @@ def run_step(
             results.append(result)
             _log(context, result)
             if result.succeeded:
-                yield _materialization(context, binding, result, plan)
+                yield from reporter.events(result)
             else:
-                checks = _checks(context, binding, result)
-                found = evaluations_of(result, context.run.run_id)
-                yield from check_results(checks, found, context.run.run_id)
+                yield from reporter.failed_checks(result)
     context.log.info(f"{summary(binding.pipeline.name, results)}\n\n{results_table(results)}")
     failed = failure(binding.pipeline.name, results)
     if failed is not None:
         raise failed from next((r.error for r in results if r.error is not None), None)
-
-
-def _materialization(
-    context: dg.AssetExecutionContext, binding: PipelineBinding, result: DatasetResult, plan: Plan
-) -> "dg.MaterializeResult[None]":
-    key, run_id = binding.key_of(result.identifier), context.run.run_id
-    dataset = binding.graph[result.identifier]
-    upsert = dataset.declaration.upsert if isinstance(dataset, Table) else None
-    checks = _checks(context, binding, result)
-    lineage = plan.datasets[result.identifier].column_lineage if result.facts is not None else None
-    found = evaluations_of(result, run_id)
-    metadata: dict[str, MetadataEntry] = {}
-    try:
-        metadata |= materialization_metadata(result, upsert.keys if upsert else ())
-        standing = Standing()
-        if is_asked(result, checks=not checks.keys() <= found.keys(), lineage=lineage is not None):
-            declared = expectations_of(binding.graph, result.identifier)
-            conditions = {e.name: plan.redaction.text(e.condition) for e in declared}
-            standing = look_up(context.instance, key, result, conditions)
-        shown = standing.lineage if result.status == "unchanged" else None
-        if lineage is not None and result.facts is not None:
-            shown = table_lineage(lineage, result.facts.schema.names, binding.key_of)
-        metadata |= {COLUMN_LINEAGE: shown} if shown is not None else {}
-        if standing.row_count is not None:
-            metadata.setdefault(ROW_COUNT, standing.row_count)
-        found = {**standing.evaluations, **found}
-        metadata |= evaluations_metadata(found.values())
-    except Exception as error:  # noqa: BLE001 - metadata must not fail the dataset
-        context.log.warning(f"{result.identifier}: its metadata is incomplete, because {error}")
-    unknown = sorted(checks.keys() - found.keys())
-    if unknown:
-        context.log.info(
-            f"{result.identifier}: its checks {', '.join(map(repr, unknown))} are not evaluated: "
-            f"this run wrote no rows, and the current rows were not evaluated before."
-        )
-    return dg.MaterializeResult(
-        asset_key=key,
-        metadata=metadata,
-        data_version=data_version(result),
-        check_results=list(check_results(checks, found, run_id)),
-    )
-
-
-def _checks(
-    context: dg.AssetExecutionContext, binding: PipelineBinding, result: DatasetResult
-) -> dict[str, dg.AssetCheckKey]:
-    return selected_checks(binding, result.identifier, context.selected_asset_check_keys)
 
 
 def _log(context: dg.AssetExecutionContext, result: DatasetResult) -> None:

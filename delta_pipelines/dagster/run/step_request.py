@@ -63,17 +63,21 @@ def step_request(
         runs = [a.run_id for a in attempts if name in a.request.reset_checkpoints]
         if _is_started(reset[name], runs, checkpoints):
             started_reset.append(name)
+    divided = any(table.has_partitions for table in graph.tables if table.identifier in chosen)
+    unused = () if divided else request.partitions
     narrowed = replace(
         request,
         refresh=tuple(str(identifier) for identifier in chosen),
         full_refresh=tuple(str(full[n]) for n in full if n not in (*outside, *started)),
         full_refresh_all=False,
         reset_checkpoints=tuple(n for n in reset if n not in (*outside_reset, *started_reset)),
+        partitions=request.partitions if divided else (),
     )
     return narrowed, (
         *_remark("Views, which have no rows to wipe", views),
         *_remark("Not selected here, so not refreshed fully", outside),
         *_remark("Not selected here, so no checkpoint is reset", outside_reset),
+        *_remark("Not used, because nothing selected here has partitions", unused),
         *_remark("Already wiped by an earlier attempt, which this run continues", started),
         *_remark("Already reset by an earlier attempt, which this run continues", started_reset),
     )

@@ -9,6 +9,7 @@ from dagster_shared.check import CheckError
 from delta_pipelines.dagster.specs.asset_keys import asset_key
 from delta_pipelines.dagster.specs.binding import BINDING_KEY, PipelineBinding
 from delta_pipelines.dagster.specs.check_specs import check_names
+from delta_pipelines.dagster.specs.partitions import partitions_definition, with_mappings
 from delta_pipelines.dagster.specs.translator import DatasetTranslatorData, DeltaPipelineTranslator
 from delta_pipelines.errors import DeclarationError, Problem
 from delta_pipelines.graph.graph import Dataset
@@ -54,10 +55,13 @@ def build_specs(pipeline: Pipeline, translator: DeltaPipelineTranslator | None) 
                 f"{identifiers[key]}; the translator must give every dataset a key of its own.",
             )
         identifiers[key] = dataset.identifier
+        _check_partitions(dataset, book.spec(dataset.identifier))
     binding = PipelineBinding(pipeline, graph, identifiers, check_names(graph, identifiers))
     return PipelineSpecs(
         binding=binding,
-        assets=tuple(_bound(book.spec(a.identifier), binding, True) for a in graph.assets),
+        assets=with_mappings(
+            [_bound(book.spec(a.identifier), binding, True) for a in graph.assets]
+        ),
         sources=tuple(_bound(book.spec(s.identifier), binding, False) for s in graph.sources),
     )
 
@@ -123,6 +127,16 @@ def _bound(spec: dg.AssetSpec, binding: PipelineBinding, skippable: bool) -> dg.
     return spec.replace_attributes(
         metadata={**spec.metadata, BINDING_KEY: binding}, skippable=skippable
     )
+
+
+def _check_partitions(dataset: Dataset, spec: dg.AssetSpec) -> None:
+    divided = dataset.declaration.partitions
+    if divided is not None and spec.partitions_def != partitions_definition(divided):
+        raise _problem(
+            dataset,
+            "the translator changed its partitions_def, but a run names the partitions of the "
+            "declaration: leave partitions_def as it is.",
+        )
 
 
 def _problem(dataset: Dataset, message: str) -> DeclarationError:

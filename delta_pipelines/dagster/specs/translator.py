@@ -9,6 +9,7 @@ import dagster as dg
 
 from delta_pipelines.dagster.specs.asset_keys import asset_key, qualified_name
 from delta_pipelines.dagster.specs.description import describe
+from delta_pipelines.dagster.specs.partitions import partitions_definition
 from delta_pipelines.dagster.specs.upstream import code_version, upstream_identifiers
 from delta_pipelines.graph.column_rules import columns_text, constraint_texts
 from delta_pipelines.graph.graph import Dataset, Graph, Source, Table
@@ -89,12 +90,13 @@ class DeltaPipelineTranslator:
             data: The dataset, its graph and its pipeline.
 
         Returns:
-            A complete spec: key, deps, description, group, owners, tags, kinds, code version and
-            metadata.
+            A complete spec: key, deps, description, group, owners, tags, kinds, code version,
+            partitions and metadata.
         """
         dataset = data.dataset
         declaration = dataset.declaration
         is_source = isinstance(dataset, Source)
+        divided = declaration.partitions
         upstream = () if is_source else upstream_identifiers(data.graph, dataset.identifier)
         return dg.AssetSpec(
             key=asset_key(dataset.identifier),
@@ -111,6 +113,7 @@ class DeltaPipelineTranslator:
             code_version=None if is_source else code_version(data.graph, dataset.identifier),
             # Dagster records a spec that is neither skippable nor yielded as materialized.
             skippable=not is_source,
+            partitions_def=None if divided is None else partitions_definition(divided),
             is_virtual=self.settings.enable_virtual_views and dataset.kind == "view",
             metadata=self._metadata(data),
         )
@@ -156,6 +159,7 @@ def _layout(declaration: Declaration) -> dict[str, object]:
         "keys": ", ".join(upsert.keys) if upsert else None,
         "sequence_by": upsert.sequence_by if upsert else None,
         "deletes_when": upsert.deletes_when if upsert else None,
+        "partitions": declaration.partitions and declaration.partitions.text,
         "partition_columns": ", ".join(declaration.partition_cols),
         "clustering_columns": ", ".join(declaration.cluster_by),
         "columns": columns and Redaction.of(os.environ).text(columns),
