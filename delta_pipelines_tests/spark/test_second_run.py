@@ -136,7 +136,8 @@ def test_a_second_run_of_the_demo_makes_no_commit_and_no_job(spark, tmp_path, mo
     def versions():
         return {name: version_of(spark, f"aviation.{name}") for name in tables}
 
-    run_well(aviation, spark)
+    first = run_well(aviation, spark).results["delays_by_day"].partitions
+    assert len(first.refreshed) == 365  # every day of 2013
     before = versions()
     with jobs_started(spark) as jobs:
         results = run_well(aviation, spark).results

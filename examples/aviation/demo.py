@@ -61,7 +61,10 @@ def open_ui(port: int, console: Console) -> int:
                 "Let a new airport release and December's flights arrive, and see what the\n"
                 "streaming table and the upserts make of them:\n"
                 f"  1. in another terminal: {escape(fetch_command())}\n"
-                f"  2. press [bold]Materialize all[/bold] at {address}/assets"
+                f"  2. press [bold]Materialize all[/bold] at {address}/assets\n\n"
+                "delays_by_day has a partition for each day. The run computes those that the new\n"
+                "reports make stale. To compute days of your choice, press [bold]Materialize[/bold]\n"
+                f"at {address}/assets/aviation/delays_by_day and choose some of 2013."
             )
             stopped.wait()
     except KeyboardInterrupt:

@@ -11,6 +11,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
 PAGES = {
     "asset-page.png": ("/assets/aviation/airports", "1600,1000"),
+    "partitions.png": ("/assets/aviation/delays_by_day?view=partitions", "1600,1000"),
 }
 """Picture -> page of the UI, and width and height of the window in pixels."""
 LOADING_MS = 25_000

@@ -209,6 +209,29 @@ def flight_delays_by_airport(flights: DataFrame, airports: DataFrame) -> DataFra
     return by_destination.join(places, "dest", "left")
 
 
+@aviation.materialized_view(
+    comment="How late flights leave, by day: a late report makes only its own days stale",
+    partitions=dp.DailyPartitions("flown_on", start="2013-01-01", end="2014-01-01"),
+    column_comments={
+        "flown_on": "Day in New York",
+        "mean_departure_delay": "Minutes; early departures count as negative",
+        "share_cancelled": "Share of flights that did not leave, 0 to 1",
+    },
+    constraints={"share": "share_cancelled BETWEEN 0 AND 1"},
+    owners=OPERATIONS,
+    tags={"layer": "gold"},
+    group="delays",
+)
+def delays_by_day(flights: DataFrame, partition: dp.PartitionRange) -> DataFrame:
+    """One row for each day and airport of departure."""
+    flown = flights.where(partition.condition)
+    return flown.groupBy("flown_on", "origin").agg(
+        F.count("*").alias("flights"),
+        F.round(F.avg("dep_delay"), 2).alias("mean_departure_delay"),
+        share_of(F.col("dep_time").isNull()).alias("share_cancelled"),
+    )
+
+
 aviation.materialized_view(
     "delays_by_carrier",
     """
