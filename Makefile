@@ -2,8 +2,8 @@
 # when pyproject.toml or constraints.txt change. Needs Python >= 3.10; Spark needs Java 17 or 21.
 #
 #   make demo        fetch real data, run the example pipeline, serve it in the Dagster UI
-#   make test        the tests as .ci/run runs them: every test function, and a share by commit of
-#                    the variations; `make test ARGS="-k merge -x"` passes arguments
+#   make test        the tests as .ci/run runs them: all quick tests and all promises, and a share
+#                    by commit of the other ones; `make test ARGS="-k merge -x"` passes arguments
 #   make test-all    all tests with all variations
 #   make soak        the tests that repeat something for hours
 #   make test-pure   the tests that need no JVM, in seconds

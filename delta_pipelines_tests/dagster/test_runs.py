@@ -9,6 +9,8 @@ from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.update.retries import MAX_ATTEMPTS
 from delta_pipelines_tests.dagster.running import materialize
 
+pytestmark = pytest.mark.promise(7)
+
 
 @pytest.fixture
 def shop(schema):

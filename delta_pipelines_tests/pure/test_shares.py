@@ -1,12 +1,13 @@
 """A run of the suite takes a share of its long products; the shares together are the whole."""
 
+import re
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from delta_pipelines_tests.support.shares import PARTS, Share, left_out
+from delta_pipelines_tests.support.shares import HALVES, PARTS, Share, left_out
 
 NAMES = [
     *("merge/test_a.py::test_many[1]", "merge/test_a.py::test_many[2]"),
@@ -14,6 +15,11 @@ NAMES = [
     "merge/test_a.py::test_many[5]",
     *("deep/test_b.py::test_many[[1]]", "deep/test_b.py::test_many[[2]]"),
     *("merge/test_a.py::test_one", "deep/test_b.py::test_b[1]"),
+    "deep/test_c.py::test_alone",
+]
+PROMISES = [
+    *("test_p.py::test_many[1]", "test_p.py::test_many[2]"),
+    *("test_p.py::test_one", "test_p.py::test_two"),
 ]
 PURE = ["pure/test_a.py::test_many[1]", "pure/test_a.py::test_many[2]"]
 COUNTED = ["merge/test_a.py::test_count[1]", "merge/test_a.py::test_count[2]"]
@@ -27,20 +33,42 @@ def run_by(number: int) -> list[str]:
     """The Spark tests that a share runs."""
     items = [Item(nodeid=n, keywords=("spark",), fixturenames=()) for n in NAMES]
     items += [Item(nodeid=n, keywords=(), fixturenames=()) for n in PURE]
+    items += [Item(nodeid=n, keywords=("spark", "promise"), fixturenames=()) for n in PROMISES]
     items += [
         Item(nodeid=n, keywords=("spark",), fixturenames=("record_property",)) for n in COUNTED
     ]
     rest = {item.nodeid for item in left_out(items, Share(number, PARTS))}
-    assert rest <= set(NAMES)
-    return [name for name in NAMES if name not in rest]
+    assert rest <= {*NAMES, *PROMISES}
+    return [name for name in (*NAMES, *PROMISES) if name not in rest]
 
 
-def test_each_share_has_a_variation_of_every_test_and_together_they_have_all() -> None:
-    shares = [run_by(number) for number in range(PARTS)]
-    assert shares[0] == [NAMES[0], NAMES[4], NAMES[5], NAMES[7], NAMES[8]]
-    assert sorted({name for share in shares for name in share}) == sorted(NAMES)
-    for share in shares:
-        assert {name.partition("[")[0] for name in share} == {n.partition("[")[0] for n in NAMES}
+def functions(names: list[str]) -> set[str]:
+    return {name.partition("[")[0] for name in names}
+
+
+def test_the_shares_together_have_all_tests() -> None:
+    shares = [run_by(number) for number in range(PARTS * HALVES)]
+    assert shares[0] == [NAMES[0], NAMES[4], NAMES[5], NAMES[9], PROMISES[0], *PROMISES[2:]]
+    assert {name for share in shares for name in share} == {*NAMES, *PROMISES}
+
+
+def test_each_share_has_half_of_the_functions_and_every_promise() -> None:
+    for number in range(PARTS * HALVES):
+        run = functions(run_by(number))
+        assert functions(PROMISES) <= run
+        assert len(run & {"merge/test_a.py::test_many", "merge/test_a.py::test_one"}) == 1
+        assert len(run & {"deep/test_b.py::test_many", "deep/test_b.py::test_b"}) == 1
+        assert "deep/test_c.py::test_alone" in run
+
+
+def test_files_say_which_promise_they_keep() -> None:
+    files = Path(__file__).parents[1].rglob("test_*.py")
+    found = {
+        int(n)
+        for f in files
+        for n in re.findall(r"^pytestmark = .*promise\((\d)\)", f.read_text(), re.M)
+    }
+    assert found == {1, 2, 3, 4, 5, 6, 7, 8}
 
 
 @pytest.mark.parametrize("count", range(7))

@@ -33,6 +33,8 @@ from delta_pipelines_tests.support.kill_matrix import (
 from delta_pipelines_tests.support.pipelines import Injected, Seen, run, scratch, tables_of
 from delta_pipelines_tests.support.shares import Share
 
+pytestmark = pytest.mark.promise(8)
+
 CELLS = {"views": 45, "upserts": 45, "streams": 120}
 """How many there are at least, of each group of operations."""
 VACUUMED = {"full_view", "merge_deletes", "merge_plain", "merge_drift", "stream_append"}

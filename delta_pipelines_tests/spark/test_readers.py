@@ -4,9 +4,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from pyspark.sql import SparkSession
 
 from delta_pipelines_tests.support.pipelines import Feed, merged, mirror, run_well, scratch
+
+pytestmark = pytest.mark.promise(1)
 
 ROWS = 5
 REFRESHES = 4

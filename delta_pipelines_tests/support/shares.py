@@ -11,6 +11,9 @@ import pytest
 T = TypeVar("T")
 
 PARTS = 4
+"""Shares of the variations of a function."""
+HALVES = 2
+"""Shares of the functions of a file."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,11 @@ class Share:
 
 
 def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
-    """Return the variations of Spark tests that other shares run.
+    """Return the Spark tests that other shares run.
 
-    Tests that print their counts (`record_property`) take the share themselves.
+    A share has every second function of a file, and of their variations one of `PARTS`. Functions
+    of files that are marked `promise` run always. Tests that print their counts (`record_property`)
+    also run always, and take the share themselves.
 
     Args:
         items: All tests, in any order; what needs Spark is marked `spark`.
@@ -66,7 +71,14 @@ def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         counts = "record_property" in getattr(item, "fixturenames", ())
-        if "spark" in item.keywords and "[" in item.nodeid and not counts:
+        if "spark" in item.keywords and not counts:
             groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = {item for group in groups.values() for item in share.of(group)}
+    files: dict[str, list[str]] = {}
+    for function, group in groups.items():
+        if "promise" not in group[0].keywords:
+            files.setdefault(function.partition("::")[0], []).append(function)
+    half = Share(share.number // share.parts, HALVES if share.parts > 1 else 1)
+    chosen = {function for functions in files.values() for function in half.of(functions)}
+    chosen |= groups.keys() - {function for functions in files.values() for function in functions}
+    kept = {item for name, group in groups.items() if name in chosen for item in share.of(group)}
     return [item for group in groups.values() for item in group if item not in kept]

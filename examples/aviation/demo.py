@@ -63,8 +63,8 @@ def open_ui(port: int, console: Console) -> int:
                 f"  1. in another terminal: {escape(fetch_command())}\n"
                 f"  2. press [bold]Materialize all[/bold] at {address}/assets\n\n"
                 "delays_by_day has a partition for each day. The run computes those that the new\n"
-                "reports make stale. To compute days of your choice, press [bold]Materialize[/bold]\n"
-                f"at {address}/assets/aviation/delays_by_day and choose some of 2013."
+                "reports make stale. To compute other days, press [bold]Materialize[/bold] at\n"
+                f"{address}/assets/aviation/delays_by_day and choose some of 2013."
             )
             stopped.wait()
     except KeyboardInterrupt:

@@ -21,6 +21,8 @@ from delta_pipelines_tests.support.pipelines import (
     version_of,
 )
 
+pytestmark = pytest.mark.promise(4)
+
 
 @pytest.fixture
 def feed():

@@ -27,6 +27,8 @@ from delta_pipelines_tests.support.pipelines import (
     version_of,
 )
 
+pytestmark = pytest.mark.promise(1)
+
 KINDS = ["streaming_table", "upsert"]
 COLUMNS = "id INT, name STRING, n INT, gone BOOLEAN"
 

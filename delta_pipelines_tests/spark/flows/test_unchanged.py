@@ -24,6 +24,8 @@ from delta_pipelines_tests.support.pipelines import (
     version_of,
 )
 
+pytestmark = pytest.mark.promise(6)
+
 LIMIT = 1_000
 OUTSIDE = {"day": "2026-01-01"}
 

@@ -13,6 +13,8 @@ from delta_pipelines_tests.support.row_changes.outside_world import ENVIRONMENT,
 from delta_pipelines_tests.support.row_changes.python_on_rows import PYTHON, holding
 from delta_pipelines_tests.support.row_changes.sources import SOURCES, file_changed
 
+pytestmark = pytest.mark.promise(6)
+
 WAYS = {**LITERALS, **SOURCES, **PYTHON}
 SETTINGS = {
     "spark.sql.session.timeZone": ("Asia/Tokyo", "hour(timestamp_seconds(0))", (0, 9)),

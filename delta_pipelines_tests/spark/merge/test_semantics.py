@@ -26,6 +26,8 @@ from delta_pipelines_tests.spark.merge.oracle import (
     update,
 )
 
+pytestmark = pytest.mark.promise(5)
+
 BASE = [(2, 2), (1, 4)]
 ON = "s.key1 = t.key2"
 UPDATE = update(key2="20 + s.key1", value="20 + s.value")

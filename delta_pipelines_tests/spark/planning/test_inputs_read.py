@@ -16,6 +16,8 @@ from delta_pipelines_tests.support.pipelines import (
     version_of,
 )
 
+pytestmark = pytest.mark.promise(3)
+
 
 @pytest.fixture
 def feed():

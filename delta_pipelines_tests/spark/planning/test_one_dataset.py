@@ -1,9 +1,13 @@
 """What goes wrong with one dataset while planning concerns that one alone."""
 
+import pytest
+
 import delta_pipelines as dp
 from delta_pipelines.planning import planner, table_planner
 from delta_pipelines.planning.query import table_versions
 from delta_pipelines_tests.support.pipelines import run, run_well, scratch
+
+pytestmark = pytest.mark.promise(2)
 
 
 def test_an_unexpected_error_is_its_datasets_own(spark, schema, monkeypatch):

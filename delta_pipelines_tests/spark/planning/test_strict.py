@@ -14,6 +14,8 @@ from delta_pipelines.delta.write.dry_run import rehearse
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines_tests.support.pipelines import rows_of, run, run_well, scratch
 
+pytestmark = pytest.mark.promise(2)
+
 
 def sql(query, kind="materialized_view", **options):
     """A declaration of the dataset `bad` by a SQL text."""

@@ -13,6 +13,8 @@ import pytest
 from delta_pipelines_tests.support.killed_process import KILLED, PATIENCE
 from delta_pipelines_tests.support.spark_workers import Worker
 
+pytestmark = pytest.mark.promise(8)
+
 PREAMBLE = """
 from pathlib import Path
 import delta_pipelines as dp
