@@ -61,7 +61,7 @@ def open_ui(port: int, console: Console) -> int:
                 "Let a new airport release and December's flights arrive, and see what the\n"
                 "streaming table and the upserts make of them:\n"
                 f"  1. in another terminal: {escape(fetch_command())}\n"
-                f"  2. press [bold]Materialize all[/bold] at {address}/assets\n\n"
+                f"  2. launch a run of the job [bold]aviation_refresh[/bold] at {address}/jobs\n\n"
                 "delays_by_day has a partition for each day. The run computes those that the new\n"
                 "reports make stale. To compute other days, press [bold]Materialize[/bold] at\n"
                 f"{address}/assets/aviation/delays_by_day and choose some of 2013."
