@@ -1,7 +1,7 @@
 """Take the pictures of the docs from a running demo: `python -m examples.aviation.pictures`.
 
-Before, run `make demo`, launch the job `aviation_refresh`, materialize some days of `delays_by_day`,
-and wait for both runs. Needs Chromium in the PATH.
+Before, run `make demo`, launch the job `aviation_refresh`, materialize some days of
+`delays_by_day`, and wait for both runs. Needs Chromium in the PATH.
 """
 
 import argparse
