@@ -17,6 +17,7 @@ from delta_pipelines.graph.graph import Table
 from delta_pipelines.graph.suggestions import suggestion
 from delta_pipelines.graph.validation import RESERVED_NAME_PREFIX
 from delta_pipelines.model.column_types import holds
+from delta_pipelines.model.constraints import constraint_properties
 from delta_pipelines.model.schema_mapping import Layout, column_named, needs_new_files
 from delta_pipelines.model.setting_names import APPEND_ONLY, COLUMN_MAPPING_MODE, DELETION_VECTORS
 from delta_pipelines.model.table_definition import TableDefinition
@@ -219,7 +220,10 @@ def _refuse_new_files(base: TableState, schema: StructType) -> None:
 def _check_constraints(
     table: Table, base: TableState, properties: Mapping[str, str], schema: StructType
 ) -> None:
-    broken = broken_constraints(properties, base.schema, schema)
+    # A declared constraint is checked against the new columns (`check_constraints`).
+    own = constraint_properties(table.declaration.constraints)
+    others = {key: value for key, value in properties.items() if key not in own}
+    broken = broken_constraints(others, base.schema, schema)
     if broken:
         raise SchemaChangeError(f"table {base.identifier}: {' '.join(broken)}", dataset=table.name)
 
