@@ -42,12 +42,16 @@ def results_table(results: Iterable[DatasetResult]) -> Table:
 def remarks(results: Iterable[DatasetResult]) -> list[str]:
     """Remarks that do not fit into the table, one line each.
 
-    They say why a dataset was not refreshed as requested, how many attempts it took, and which
-    expectations its rows violated.
+    They say why a dataset was not refreshed as requested, which partitions were computed, how many
+    attempts it took, and which expectations its rows violated.
     """
     lines = []
     for result in results:
-        if result.reset_blocked or result.status in ("skipped", "unchanged"):
+        if (
+            result.reset_blocked
+            or result.status in ("skipped", "unchanged")
+            or (result.partitions is not None and result.partitions.refreshed)
+        ):
             lines.append(f"{result.name}: {result.reason}")
         if result.attempts > 1:
             lines.append(f"{result.name}: took {result.attempts} attempts")

@@ -49,7 +49,7 @@ class TimePartitions(ColumnPartitions):
             leave out the last ones.
     """
 
-    start: str = field(kw_only=True)
+    start: str = field(default="", kw_only=True)
     end: str | None = field(default=None, kw_only=True)
     timezone: str = field(default="UTC", kw_only=True)
     end_offset: int = field(default=0, kw_only=True)

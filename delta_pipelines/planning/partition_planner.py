@@ -95,6 +95,8 @@ class PartitionPlanner:
         if not partitions.asked:
             return replace(planned, action="none", reason=partitions.sentence)
         version = planned.base.version if planned.base else 0
+        if planned.reset_blocked:
+            planned = replace(planned, notes=(*planned.notes, planned.how))
         nothing = f"nothing changed in {counted(partitions.asked)} at version {version}"
         return replace(planned, action="none", reason=nothing)
 

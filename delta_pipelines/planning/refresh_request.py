@@ -87,6 +87,11 @@ reset_checkpoints=(), force=True, strict=False, partitions=())
 def _partition_texts(given: object) -> tuple[str, ...]:
     if given is None:
         return ()
+    if not isinstance(given, str | list | tuple):
+        raise DeclarationError(
+            f"partitions must be a key, a range such as '2024-01-01..2024-01-31', or a list of "
+            f"these, not {given!r}."
+        )
     texts = check_texts([given] if isinstance(given, str) else given, "partitions")
     if not texts or not all(text.strip() for text in texts):
         raise DeclarationError(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_NOT_FRESH = "they are new, or stale since an earlier change"
 MOST_CHECKS = 40
 """Most queries that are planned to find what changed files touch; more partitions are stale."""
 
@@ -103,9 +104,9 @@ def fresh_partitions(
     recorded = query.by.expanded(every, last.fresh) if last.ours else frozenset()
     verdict = judge(last, now)
     if verdict.unchanged:
-        return recorded, "they were not computed yet"
+        return recorded, _NOT_FRESH
     if judge_overtaken(last, now) is not None:
-        return recorded, "they were not computed yet"
+        return recorded, _NOT_FRESH
     before = last.dependencies
     if not recorded or before is None or now is None:
         return frozenset(), verdict.reason

@@ -189,10 +189,10 @@ def test_partitions_are_one_text_or_a_list(given: Any, texts: tuple[str, ...]) -
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (3, "partitions must be a list of strings, not int 3"),
-        ({"eu"}, "partitions must be a list of strings, not set"),
-        ({"eu": "us"}, "partitions must be a list of strings, not dict"),
-        (date(2024, 1, 1), "partitions must be a list of strings, not date"),
+        (3, "partitions must be a key, a range such as"),
+        ({"eu"}, "partitions must be a key, a range such as"),
+        ({"eu": "us"}, "partitions must be a key, a range such as"),
+        (date(2024, 1, 1), "partitions must be a key, a range such as"),
         ([date(2024, 1, 1)], "partitions must hold only strings; it holds date"),
         ([None], "partitions must hold only strings; it holds NoneType None"),
         ([], r"partitions must name at least one partition, not \[\]; leave it out for all"),
