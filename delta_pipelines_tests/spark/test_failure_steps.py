@@ -35,13 +35,21 @@ from delta_pipelines_tests.support.shares import Share
 
 pytestmark = pytest.mark.promise(8)
 
-CELLS = {"views": 45, "upserts": 45, "streams": 120}
+CELLS = {"views": 95, "upserts": 45, "streams": 120}
 """How many there are at least, of each group of operations."""
-VACUUMED = {"full_view", "merge_deletes", "merge_plain", "merge_drift", "stream_append"}
+VACUUMED = {
+    "full_view",
+    "partition_rows",
+    "merge_deletes",
+    "merge_plain",
+    "merge_drift",
+    "stream_append",
+}
 RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 STEPS = {
     "create_view": "analyse begin define write commit register recache",
     "alter_columns": "analyse begin define write commit recache",
+    "partition_rows": "begin analyse define analyse write commit recache",
     "merge_rows": "analyse begin merge write write commit recache",
     "publish_view": "publish",
     "stream_append": "begin analyse stream batch begin write commit recache",

@@ -242,6 +242,23 @@ def properties(number: int) -> dict[str, str]:
     return {"k": str(number % 2), f"p{number % 2}": "x"}
 
 
+TWO = dp.StaticPartitions("id", ["1", "2"])
+MANY = dp.StaticPartitions("id", [str(number) for number in range(1, 102)])
+"""One more than a commit replaces."""
+
+
+def far_apart(number: int) -> list[Any]:
+    """Rows of the first and of the last partition."""
+    return [(1, f"v{number % 2}"), (101, f"w{number % 2}")]
+
+
+def another_writer(spark: SparkSession, schema: str, number: int) -> None:
+    """Puts a row of another partition into the files of the table, once."""
+    for name in ("partition_kept", "partition_kept_clean") if number == 1 else ():
+        spark.sql(f"INSERT INTO {schema}.{name} VALUES (7, 'kept')")
+        spark.sql(f"OPTIMIZE {schema}.{name}")
+
+
 WITHOUT_VECTORS = {"delta.enableDeletionVectors": "false"}
 UPSERT: dict[str, Any] = {"keys": ["id"]}
 MADE: dict[str, Any] = {"comment": "made", "table_properties": {"k": "v"}}
@@ -316,6 +333,20 @@ OPERATIONS = [
         landed("full_stream"),
         asks="full_refresh",
         mirrors=ALL,
+    ),
+    Operation("partition_rows", of_feed(mirror, parity, partitions=TWO, partition_cols=["id"])),
+    Operation(
+        "partition_kept",
+        of_feed(mirror, parity, partitions=TWO),
+        another_writer,
+        repeats=False,
+    ),
+    Operation("partition_commits", of_feed(mirror, far_apart, partitions=MANY)),
+    Operation("partition_full", of_feed(mirror, parity, partitions=TWO), asks="full_refresh"),
+    Operation(
+        "partition_drift",
+        of_feed(mirror, drifted, drifting, partitions=MANY),
+        repeats=False,
     ),
     Operation("merge_rows", of_feed(merged, parity, **UPSERT)),
     Operation("merge_deletes", of_feed(merged, kinds, **UPSERT, deletes_when="v = 'gone'")),

@@ -36,6 +36,9 @@ KILLED = (
     "stream_merge",
     "reset_merge",
     "publish_view",
+    "partition_rows",
+    "partition_commits",
+    "partition_drift",
 )
 PATIENCE = 300.0
 """Seconds until all datasets stand at their cells; a test that waits longer has failed."""
