@@ -25,6 +25,7 @@ from delta_pipelines.dagster.run.partition_events import (
     Shown,
     partition_metadata,
     partition_report,
+    partition_states,
 )
 from delta_pipelines.dagster.run.previous_materialization import (
     ROW_COUNT,
@@ -63,9 +64,12 @@ class Reporter:
         selected = self.context.selected_asset_check_keys
         return selected_checks(self.binding, result.identifier, selected)
 
-    def failed_checks(self, result: DatasetResult) -> "Iterator[dg.AssetCheckResult]":
-        """The check results of a dataset that was not written."""
+    def failed_events(self, result: DatasetResult) -> "Iterator[StepEvent]":
+        """The events of a dataset that failed: partitions that were done before, and checks."""
         run_id = self.context.run.run_id
+        key, shown = self.binding.key_of(result.identifier), Shown(result, {})
+        for partition, state in partition_states(result, (), {}).items():
+            yield shown.materialization(key, partition, state)
         yield from check_results(self.checks(result), evaluations_of(result, run_id), run_id)
 
     def events(self, result: DatasetResult) -> "Iterator[StepEvent]":

@@ -102,12 +102,10 @@ def partition_metadata(result: DatasetResult, state: PartitionState) -> dict[str
     """What a run did with one partition."""
     commit = state.commit
     if commit is None:
-        return {
-            "delta_pipelines/refresh": "unchanged",
-            "delta_pipelines/reason": result.reason,
-        }
+        reason = result.reason if result.status == "unchanged" else "nothing changed in it"
+        return {"delta_pipelines/refresh": "unchanged", "delta_pipelines/reason": reason}
     metadata: dict[str, MetadataEntry] = {
-        "delta_pipelines/refresh": result.action.replace("_", " "),
+        "delta_pipelines/refresh": "refresh" if result.error else result.action.replace("_", " "),
         "delta_pipelines/reason": result.reason,
         "delta_pipelines/version": commit.version,
         "delta_pipelines/partitions": range_text(commit.keys),

@@ -105,7 +105,7 @@ def run_step(
             if result.succeeded:
                 yield from reporter.events(result)
             else:
-                yield from reporter.failed_checks(result)
+                yield from reporter.failed_events(result)
     context.log.info(f"{summary(binding.pipeline.name, results)}\n\n{results_table(results)}")
     failed = failure(binding.pipeline.name, results)
     if failed is not None:
