@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
+from delta_pipelines.delta.log.data_versions import last_data_version
 from delta_pipelines.delta.query.observation import Observed
 from delta_pipelines.delta.write.transaction import Commit, Transaction, begin
 from delta_pipelines.errors import DatasetError
@@ -73,6 +74,7 @@ class PartitionRefresh:
             if number:
                 self.context.check_cancelled()
                 transaction = begin(self.session, self.table.identifier)
+                self._check_own(transaction.base, commits[-1])
             else:
                 self._define(transaction)
             written, expectations = self._stage(transaction, keys, partitions)
@@ -117,8 +119,13 @@ class PartitionRefresh:
                 raise
         now = context.queries.dependencies(self.flow)
         partitions = replace(partitions, computes_all=partitions.computes_all or context.force)
-        reads_as_planned = partitions.is_known and context.reads_as_planned(self.table.identifier)
-        if base is None or self.is_full or reads_as_planned:
+        before = planned.base
+        is_decided = (
+            partitions.is_known
+            and context.reads_as_planned(self.table.identifier)
+            and (base is None or (before is not None and before.log_end == base.log_end))
+        )
+        if base is None or self.is_full or is_decided:
             return replace(partitions, is_known=True), planned.reason
         query = DividedQuery(
             self.session,
@@ -140,6 +147,20 @@ class PartitionRefresh:
         why = "that was forced" if partitions.computes_all else why
         head = f"{planned.how}: " if planned.reset_blocked else ""
         return partitions, f"{head}{partitions.sentence}, because {why}"
+
+    def _check_own(self, base: TableState | None, last: PartitionCommit) -> None:
+        """Check that no other writer has changed rows since the last commit of this run.
+
+        Raises:
+            DatasetError: Another writer has: what is recorded as fresh may not be; transient.
+        """
+        if base is None or last_data_version(self.session, base) != last.rows_of:
+            raise DatasetError(
+                "another writer changed the table between two commits of this run; what was "
+                "committed stays. Running it again can help.",
+                dataset=self.table.name,
+                transient=True,
+            )
 
     def _defines(self, base: TableState | None) -> bool:
         definition = self.planned.definition

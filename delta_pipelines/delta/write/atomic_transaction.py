@@ -181,7 +181,7 @@ class DeltaTransaction:
         self.append(rows)
 
     def replace_where(self, rows: DataFrame, condition: str, *, whole_files: bool) -> int | None:
-        """Stage rows that replace the rows of a condition; all other rows stay.
+        """Stage rows that replace the rows of a condition; any concurrent change conflicts.
 
         Args:
             rows: The new rows, which meet the condition; columns are matched by name.

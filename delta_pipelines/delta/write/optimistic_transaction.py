@@ -199,8 +199,8 @@ class Staging:
     def remove_where(self, condition: str, *, whole_files: bool) -> DataFrame | None:
         """Stage the removal of the files that may have rows of a condition.
 
-        Only these files are read for the commit: a concurrent change of other files does not
-        conflict.
+        Any concurrent change of the table conflicts: the commit may also say something about the
+        rows that it keeps.
 
         Args:
             condition: SQL condition on the table's columns.
@@ -212,6 +212,7 @@ class Staging:
         rows = self._frame_of(self._jvm.sequence([]))
         predicate = rows.where(condition)._jdf.queryExecution().analyzed().condition()
         files = self._txn.filterFiles(self._jvm.sequence([predicate]), False)
+        self._txn.readWholeTable()
         if files.isEmpty():
             return None
         helper = self._jvm.object(_HELPER)
