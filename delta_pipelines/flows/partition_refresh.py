@@ -154,7 +154,9 @@ class PartitionRefresh:
         Raises:
             DatasetError: Another writer has: what is recorded as fresh may not be; transient.
         """
-        if base is None or last_data_version(self.session, base) != last.rows_of:
+        rows = last.rows_of
+        is_own = rows is not None and rows.version == last.version
+        if base is None or not is_own or last_data_version(self.session, base) != rows:
             raise DatasetError(
                 "another writer changed the table between two commits of this run; what was "
                 "committed stays. Running it again can help.",
