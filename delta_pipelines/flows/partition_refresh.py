@@ -155,8 +155,8 @@ class PartitionRefresh:
             DatasetError: Another writer has: what is recorded as fresh may not be; transient.
         """
         rows = last.rows_of
-        own = rows is not None and rows.version == last.version  # or another writer follows
-        if base is None or not own or last_data_version(self.session, base) != rows:
+        is_own = rows is not None and rows.version == last.version
+        if base is None or not is_own or last_data_version(self.session, base) != rows:
             raise DatasetError(
                 "another writer changed the table between two commits of this run; what was "
                 "committed stays. Running it again can help.",

@@ -5,7 +5,8 @@ import pytest
 
 from delta_pipelines_tests.dagster.webserver import TERMINATE, Webserver
 
-pytestmark = [pytest.mark.dagster_dev, pytest.mark.timeout(1200)]
+# The tests share one server, and go on where the test before stopped: all of them run.
+pytestmark = [pytest.mark.promise(7), pytest.mark.dagster_dev, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from delta_pipelines_tests.dagster.sample import sales_pipeline
 
 def sales():
     pipeline = sales_pipeline()
+    pipeline.name = "stock"  # Dagster mixes up enums of one name in one process.
     pipeline.source("landing.stock")
     pipeline.materialized_view("stocked", "SELECT * FROM landing.stock")
     pipeline.view("rated", "SELECT * FROM converted")
@@ -37,7 +38,7 @@ def tick(tmp_path, instance):
 
 def ticking(instance, lake, sources=True):
     definitions = build_pipeline_definitions(sales(), spark=lake, refresh_on_source_change=sources)
-    sensor = definitions.resolve_sensor_def("sales_source_sensor")
+    sensor = definitions.resolve_sensor_def("stock_source_sensor")
     cursors, keys = [None], [None]
 
     def evaluate(*, again=False):
@@ -132,7 +133,7 @@ def test_a_moved_source_refreshes_what_lies_downstream_of_it_and_nothing_else(ti
     commit(rates, 1)
     second = tick()
     assert selected(second) == [["converted", "rated"]]
-    assert tick.sensor.job_name == "sales_refresh"
+    assert tick.sensor.job_name == "stock_refresh"
     assert second.run_requests[0].tags["delta_pipelines/moved_sources"] == "landing.rates"
     assert second.run_requests[0].run_key != first.run_requests[0].run_key
     assert "No source has changed rows." in tick().skip_message

@@ -21,7 +21,8 @@ def test_fresh_partitions_have_the_rows_of_a_full_recomputation(
     for number in share.of(range(walks)):
         own = f"{schema}_{number}"
         spark.sql(f"CREATE SCHEMA {own}")
-        walk = PartitionWalk(spark, own, first + number + share.number, LAYOUTS[number % 4])
+        seed = first + number + share.number % share.parts
+        walk = PartitionWalk(spark, own, seed, LAYOUTS[number % 4])
         for _ in range(steps):
             walk.step()
         counted = walk.counted if counted is None else counted + walk.counted

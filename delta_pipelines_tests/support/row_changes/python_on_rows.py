@@ -294,7 +294,13 @@ def deterministic_says_the_table_and_not_the_function(spark, w):
     return one(spark, holding(w.number).asNondeterministic()("id"))
 
 
-@way(skipped=True, deterministic=True)
 def deterministic_over_a_source(spark, w):
-    read = spark.table(f"{w.schema}_outside.rows_updated")
+    read = spark.table(f"{w.schema}_outside.deterministic_over_a_source")
     return read.select(F.udf(lambda x: x, "int")("v"))
+
+
+PYTHON["deterministic_over_a_source"] = Way(
+    viewed(deterministic_over_a_source, deterministic=True),
+    change=("UPDATE {t} SET v = 2",),
+    begin=("CREATE TABLE {t} USING delta AS SELECT 1 AS v",),
+)
