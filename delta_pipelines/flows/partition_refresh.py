@@ -67,7 +67,7 @@ class PartitionRefresh:
         ranges = partitions.ranges or (() if commits else ((),))
         if not partitions.ranges and not commits and not self._defines(transaction.base):
             return self._unchanged(partitions, reason)
-        fresh = set(partitions.fresh)
+        fresh = set(partitions.fresh - partitions.newer)
         found: tuple[ExpectationResult, ...] = ()
         metrics: dict[str, int] = {}
         for number, keys in enumerate(ranges):
@@ -137,14 +137,14 @@ class PartitionRefresh:
             context.versions.version,
         )
         last = last_write(self.session, base, context.plan.pipeline)
-        fresh, why = fresh_partitions(query, last, now, partitions.every)
-        partitions = replace(partitions, fresh=fresh, is_known=True)
+        found = fresh_partitions(query, last, now, partitions.every)
+        partitions = replace(partitions, fresh=found.keys, newer=found.newer, is_known=True)
         if not partitions.asked:
             return partitions, partitions.sentence
         if not partitions.computed:
             nothing = f"nothing changed in {counted(partitions.asked)} at version {base.version}"
             return partitions, nothing
-        why = "that was forced" if partitions.computes_all else why
+        why = "that was forced" if partitions.computes_all else found.why
         head = f"{planned.how}: " if planned.reset_blocked else ""
         return partitions, f"{head}{partitions.sentence}, because {why}"
 

@@ -8,7 +8,11 @@ from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.model.partitions import Partitions
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.asked_partitions import AskedPartitions
-from delta_pipelines.planning.partitions.fresh_partitions import DividedQuery, fresh_partitions
+from delta_pipelines.planning.partitions.fresh_partitions import (
+    DividedQuery,
+    Fresh,
+    fresh_partitions,
+)
 from delta_pipelines.planning.partitions.partition_dependencies import for_all_partitions
 from delta_pipelines.planning.partitions.partition_plan import PartitionPlan, counted
 from delta_pipelines.planning.partitions.partition_query import column_type, range_of
@@ -81,9 +85,10 @@ class PartitionPlanner:
         behind = tables_behind(scope.plan.graph, self.table.identifier)
         if any(map(scope.tables.is_written, behind)):
             return self._computed(planned, replace(partitions, is_known=False), "")
-        fresh, why = self._fresh(query, last, partitions)
-        why = "that was forced" if scope.plan.force else why
-        return self._computed(planned, replace(partitions, fresh=fresh), why)
+        fresh = self._fresh(query, last, partitions)
+        why = "that was forced" if scope.plan.force else fresh.why
+        partitions = replace(partitions, fresh=fresh.keys, newer=fresh.newer)
+        return self._computed(planned, partitions, why)
 
     def _computed(self, planned: DatasetPlan, partitions: PartitionPlan, why: str) -> DatasetPlan:
         planned = replace(planned, partitions=partitions)
@@ -100,9 +105,7 @@ class PartitionPlanner:
         nothing = f"nothing changed in {counted(partitions.asked)} at version {version}"
         return replace(planned, action="none", reason=nothing)
 
-    def _fresh(
-        self, query: AnalysedFlow, last: LastWrite, partitions: PartitionPlan
-    ) -> tuple[frozenset[str], str]:
+    def _fresh(self, query: AnalysedFlow, last: LastWrite, partitions: PartitionPlan) -> Fresh:
         scope, graph = self.scope, self.scope.plan.graph
         flow = graph.flow(self.table.identifier)
         divided = DividedQuery(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 from pyspark.sql import SparkSession
 
+from delta_pipelines_tests.support.daily_tables import KEYS, Daily
 from delta_pipelines_tests.support.pipelines import Feed, merged, mirror, run_well, scratch
 
 pytestmark = pytest.mark.promise(1)
@@ -102,3 +103,52 @@ def test_readers_see_old_or_new_columns_never_a_mix(spark, schema):
             run_well(pipeline, spark)
     for reader in readers:
         assert reader.generations() == sorted(reader.generations())
+
+
+class DayReader(Reader):
+    """Keeps every distinct thing that it saw: per day the values and their number."""
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        super().__init__(spark, name)
+        self.looks: dict[tuple[tuple[str, str, int], ...], None] = {}
+
+    def loop(self, stop: threading.Event) -> None:
+        """Read until the event is set."""
+        try:
+            while not stop.wait(PAUSE_SECONDS):
+                counts: dict[tuple[str, str], int] = {}
+                for day, _, value in self._spark.table(self._name).collect():
+                    counts[str(day), value] = counts.get((str(day), value), 0) + 1
+                self.looks[tuple((*key, counts[key]) for key in sorted(counts))] = None
+                self.reads += 1
+        except Exception as error:  # noqa: BLE001 - raised by the test's own thread
+            self.error = error
+
+
+@pytest.mark.parametrize("layout", [{}, {"partition_cols": ["day"]}])
+def test_readers_see_each_range_old_or_new_while_it_is_replaced(spark, schema, layout):
+    daily = Daily.made(spark, schema, **layout)
+    for _ in range(2):
+        daily.insert(*[(day, "old") for day in range(1, 6)])
+    daily.refreshed()
+    reader = DayReader(spark, daily.table)
+    with reading(reader):
+        for generation in range(1, REFRESHES + 1):
+            daily.update(f"v{generation}")
+            if generation % 2:
+                assert daily.refreshed("2024-01-02..2024-01-04") == KEYS[1:4]
+            else:
+                daily.refreshed(full_refresh=["t"])
+            before = reader.reads  # each version is read at least once
+            while reader.reads < before + 2 and reader.error is None:
+                threading.Event().wait(0.01)
+    assert reader.error is None, reader.error
+    ranges = []
+    for look in reader.looks:
+        assert [day for day, _, _ in look] == [*KEYS], f"not each day in one version: {look}"
+        assert {count for _, _, count in look} == {3}, f"not all rows: {look}"
+        values = [value for _, value, _ in look]
+        assert values[1] == values[2] == values[3], f"a range is mixed: {look}"
+        assert values[0] == values[4], f"the other days are mixed: {look}"
+        ranges.append((values[0], values[1]))
+    assert ranges == [("old", "old"), ("old", "v1"), ("v2", "v2"), ("v2", "v3"), ("v4", "v4")]

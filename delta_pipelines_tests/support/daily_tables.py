@@ -106,8 +106,8 @@ class Daily:
         return set(partitions.fresh)
 
     def days(self) -> Days:
-        """The rows of the table, by day."""
-        return by_day(rows_of(self.spark, self.table))
+        """The rows of the table, by day, without columns that a test adds."""
+        return by_day([row[:3] for row in rows_of(self.spark, self.table)])
 
     def expected(self) -> Days:
         """The rows that a full recomputation gives, by day."""

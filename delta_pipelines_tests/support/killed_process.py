@@ -2,10 +2,11 @@
 
 import os
 import pickle
+import re
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,14 @@ KILLED = (
     "stream_merge",
     "reset_merge",
     "publish_view",
-    "partition_rows",
-    "partition_commits",
-    "partition_drift",
+    *(
+        f"{name}{copy}"
+        for name in ("partition_rows", "partition_commits", "partition_drift", "partition_full")
+        for copy in ("", "_2", "_3")
+    ),
 )
+COPIED = re.compile(r"_\d$")
+"""End of the name of an operation that stands at one more cell of the same process."""
 PATIENCE = 300.0
 """Seconds until all datasets stand at their cells; a test that waits longer has failed."""
 
@@ -61,7 +66,8 @@ class Killing:
     @property
     def operations(self) -> list[Operation]:
         """The operations that have these names."""
-        return [operation for operation in OPERATIONS if operation.name in self.names]
+        known = {operation.name: operation for operation in OPERATIONS}
+        return [replace(known[COPIED.sub("", name)], name=name) for name in self.names]
 
     def make(self, schema: str, number: int) -> None:
         """Change number n of every operation, without a failure."""

@@ -83,9 +83,25 @@ class DividedQuery:
             return None
 
 
+@dataclass(frozen=True)
+class Fresh:
+    """The partitions that a run need not compute.
+
+    Args:
+        keys: Their keys.
+        why: Why it computes the others; the part of a sentence after "because".
+        newer: Those among `keys` that another run computed from later versions of the inputs. This
+            run does not bring back their older rows, and must not record them as fresh.
+    """
+
+    keys: frozenset[str]
+    why: str
+    newer: frozenset[str] = frozenset()
+
+
 def fresh_partitions(
     query: DividedQuery, last: LastWrite, now: Dependencies | None, every: Sequence[str]
-) -> tuple[frozenset[str], str]:
+) -> Fresh:
     """Find the partitions that a refresh would not change, and say why it would change the others.
 
     If only versions of input tables changed, partitions stay fresh for which the query reads no
@@ -97,25 +113,33 @@ def fresh_partitions(
         last: The commit that last changed the table's rows.
         now: The dependencies of a refresh now; None when they are unknown.
         every: All partitions, in order.
-
-    Returns:
-        Their keys, and the part of a sentence after "because".
     """
     recorded = query.by.expanded(every, last.fresh) if last.ours else frozenset()
     verdict = judge(last, now)
     if verdict.unchanged:
-        return recorded, _NOT_FRESH
-    if judge_overtaken(last, now) is not None:
-        return recorded, _NOT_FRESH
+        return Fresh(recorded, _NOT_FRESH)
     before = last.dependencies
     if not recorded or before is None or now is None:
-        return frozenset(), verdict.reason
-    if not judge(last, replace(now, tables=before.tables)).unchanged:
-        return frozenset(), verdict.reason
+        return Fresh(frozenset(), verdict.reason)
+    differ_by_versions = judge(last, replace(now, tables=before.tables)).unchanged
+    if judge_overtaken(last, now) is not None:
+        same = _same_rows(query, now, before, every, recorded) if differ_by_versions else ()
+        return Fresh(recorded, _NOT_FRESH, newer=recorded.difference(same))
+    if not differ_by_versions:
+        return Fresh(frozenset(), verdict.reason)
+    return Fresh(_same_rows(query, before, now, every, recorded), verdict.reason)
+
+
+def _same_rows(
+    query: DividedQuery,
+    before: Dependencies,
+    now: Dependencies,
+    every: Sequence[str],
+    keys: frozenset[str],
+) -> frozenset[str]:
+    """The partitions among `keys` for which the query reads no file that changed in between."""
     changes = _Changes.between(query, before, now, every)
-    if changes is None:
-        return frozenset(), verdict.reason
-    return changes.untouched(recorded - changes.touched), verdict.reason
+    return frozenset() if changes is None else changes.untouched(keys - changes.touched)
 
 
 class _Changes:

@@ -24,6 +24,7 @@ class PartitionPlan:
         sample: The partition for which the plan of the dependencies is made.
         named: True when the user named the asked partitions.
         computes_all: True when asked partitions are computed also if they have not changed.
+        newer: Those among `fresh` that another run computed from later versions of the inputs.
         is_known: False when only the run can decide what is fresh: it writes an input first.
     """
 
@@ -34,6 +35,7 @@ class PartitionPlan:
     sample: str
     named: bool = False
     computes_all: bool = False
+    newer: frozenset[str] = frozenset()
     is_known: bool = True
 
     @property

@@ -10,6 +10,8 @@ from delta_pipelines_tests.support.pipelines import failure, once_at, version_of
 LAYOUTS = [{}, {"partition_cols": ["day"]}]
 STEPS = [Step.ANALYSE, Step.BEGIN, Step.DEFINE, Step.WRITE, Step.COMMIT]
 
+STEPS_BETWEEN = [Step.RECACHE, Step.BEGIN, Step.ANALYSE, Step.WRITE, Step.COMMIT]
+
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("step", STEPS)
@@ -41,7 +43,7 @@ def test_a_row_outside_of_the_range_makes_its_partition_stale(spark, schema, lay
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("step", [Step.BEGIN, Step.ANALYSE, Step.WRITE, Step.COMMIT])
+@pytest.mark.parametrize("step", STEPS_BETWEEN)
 @pytest.mark.parametrize("day", [1, 4])
 def test_a_deletion_between_two_commits_of_a_run(
     spark, schema, monkeypatch, layout, step, day

@@ -38,7 +38,9 @@ def test_a_process_killed_at_any_step_leaves_what_a_rerun_makes_whole(
     worker.do("killing.begin()")
     cells = []
     for number in range(1, turns + 1):
-        worker.start(f"killing.kill({number}, {number - 1})")
+        # Another cell for each commit of the repository.
+        turn = number - 1 + share.number // share.parts
+        worker.start(f"killing.kill({number}, {turn})")
         assert worker.process.wait(timeout=PATIENCE) == -signal.SIGKILL, worker.errors.read_text()
         worker.end()
         worker = started(tmp_path / str(number), opened)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from delta_pipelines_tests.support.daily_tables import KEYS
 from delta_pipelines_tests.support.history_checker import Operation, problems, read_log
 from delta_pipelines_tests.support.postgres_server import PASSWORD, PostgresServer, postgres_server
 from delta_pipelines_tests.support.spark_workers import Worker, wait_for
@@ -26,6 +27,7 @@ from delta_pipelines.model.run_steps import Step
 from delta_pipelines_tests.support.pipelines import (
     Feed, merged, mirror, once_at, rows_of, run_one, scratch, seen, tables_of,
 )
+from delta_pipelines_tests.support.daily_tables import KEYS, Daily
 from delta_pipelines_tests.support.refresh_rounds import TABLES, Writer
 """
 
@@ -245,6 +247,30 @@ def test_a_run_waits_for_a_run_of_another_process_and_then_plans_again(workers, 
     assert first.answer() == 0
     assert second.answer() == ["completed", "refresh", 1, 1]
     assert second.do("answer = rows_of(spark, 'waits.t')") == [[2]]
+
+
+ASKED = [
+    # what each process asks for -> the partitions that both together compute
+    ("'2024-01-02..2024-01-04'", "'2024-01-03..2024-01-05'", "set(KEYS[1:])"),
+    ("'2024-01-02'", "full_refresh=['t']", "set(KEYS)"),
+]
+
+
+def test_two_processes_refresh_partitions_of_one_table_at_once(workers) -> None:
+    workers[0].do(
+        "spark.sql('CREATE SCHEMA divided')\n"
+        "daily = Daily.made(spark, 'divided')\ndaily.refreshed()"
+    )
+    workers[1].do("daily = Daily(spark, 'divided', {})")
+    for number, (*asked, computed) in enumerate(ASKED):
+        workers[0].do(f"daily.update('v{number}')")
+        for worker, options in zip(workers, asked, strict=True):
+            worker.start(f"answer = daily.refreshed({options})")
+        done = {key for worker in workers for key in worker.answer()}
+        assert workers[0].do(
+            f"answer = daily.fresh() == {computed}, daily.refreshed(), daily.is_whole()"
+        ) == [True, [key for key in KEYS if key not in done], True]
+        assert workers[1].do("answer = len(daily.fresh())") == len(KEYS)
 
 
 APART = """
