@@ -61,17 +61,28 @@ class Repeatable:
             jobs=[dg.define_asset_job("everything")],
             executor=dg.in_process_executor,
         )
-        _jobs.append(definitions.resolve_job_def("everything"))
+        self._repeat(definitions.resolve_job_def("everything"), instance)
+
+    @classmethod
+    def of_job(cls, job, instance):
+        """Repeat the runs of a job that exists already."""
+        repeatable = cls.__new__(cls)
+        repeatable._repeat(job, instance)
+        return repeatable
+
+    def _repeat(self, job, instance):
+        _jobs.append(job)
         self._job = dg.build_reconstructable_job(__name__, "job_of", (len(_jobs) - 1,))
         self._instance = instance
 
-    def launch(self):
-        return self._execute()
+    def launch(self, **arguments):
+        return self._execute(**arguments)
 
-    def resume(self, outcome):
+    def resume(self, outcome, **tags):
         """Repeat a run from its failure, with the tag that the UI adds."""
         options = dg.ReexecutionOptions.from_failure(outcome.result.run_id, self._instance)
-        return self._execute(reexecution_options=options, tags={"dagster/is_resume_retry": "true"})
+        tags = {"dagster/is_resume_retry": "true", **tags}
+        return self._execute(reexecution_options=options, tags=tags)
 
     def _execute(self, **arguments):
         with dg.execute_job(self._job, instance=self._instance, **arguments) as result:

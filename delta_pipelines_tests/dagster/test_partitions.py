@@ -5,7 +5,7 @@ import pytest
 
 from delta_pipelines import DailyPartitions, MonthlyPartitions, Pipeline, StaticPartitions
 from delta_pipelines.dagster import build_pipeline_definitions
-from delta_pipelines_tests.dagster.running import Outcome
+from delta_pipelines_tests.dagster.running import Outcome, Repeatable
 
 VERSION_TAG = "dagster/data_version"
 JANUARY = [f"2024-01-{day:02}" for day in range(1, 32)]
@@ -262,3 +262,46 @@ def test_the_plan_job_shows_the_stale_partitions(shop):
     planned = outputs[0].step_output_data.metadata["datasets"].value["datasets"]
     (daily,) = [dataset for dataset in planned if dataset["name"] == "daily"]
     assert daily["stale_partitions"] == ["2024-01-31"]
+
+
+def test_a_run_that_resumes_another_computes_what_that_left(shop):
+    """Partitions that a failed dataset reported do not make it finished."""
+    job = Repeatable.of_job(shop.definitions.resolve_job_def("shop_refresh"), shop.instance)
+    shop.broken = "2024-01-10"
+    named = {"partitions": ["2024-01-05", "2024-01-10", "2024-01-20"]}
+    failed = job.launch(
+        run_config={"ops": {"shop": {"config": named}}},
+        asset_selection=[shop.key("daily"), shop.key("total")],
+    )
+    assert not failed.success
+    assert shop.known("daily") == ["2024-01-05"]
+    shop.broken = None
+    resumed = job.resume(failed)
+    assert resumed.success, resumed.log
+    assert shop.known("daily") == named["partitions"]
+    assert partitions_of(resumed, "total") == [None]
+
+
+def test_a_resumed_run_keeps_the_data_versions_of_a_range(shop):
+    failures = [ValueError("broken")]
+
+    @dg.asset(deps=[shop.key("daily")], key=shop.key("behind"))
+    def behind() -> None:
+        if failures:
+            raise failures.pop()
+
+    assert shop.materialize(["daily"], keys=("2024-01-01", "2024-01-02")).success
+    definitions = dg.Definitions(
+        assets=[*shop.definitions.assets, behind],
+        jobs=[dg.define_asset_job("both", selection=[shop.key("daily"), shop.key("behind")])],
+        resources=shop.definitions.resources,
+        executor=dg.in_process_executor,
+    )
+    job = Repeatable.of_job(definitions.resolve_job_def("both"), shop.instance)
+    tags = dict(zip(RANGE, ("2024-01-01", "2024-01-04"), strict=True))
+    failed = job.launch(tags=tags)
+    assert not failed.success
+    versions = shop.versions("daily")
+    assert len(set(versions.values())) == 2
+    assert job.resume(failed, **tags).success
+    assert shop.versions("daily") == versions

@@ -18,6 +18,10 @@ run_coordinator:
   module: dagster._core.run_coordinator
   class: DefaultRunCoordinator
 """
+QUEUED = """
+telemetry: {enabled: false}
+concurrency: {runs: {max_concurrent_runs: 1}}
+"""
 ENDED = ("SUCCESS", "FAILURE", "CANCELED")
 STARTED = ("STARTED", *ENDED)
 
@@ -81,15 +85,35 @@ mutation ($parameters: ReexecutionParams!) {
   }
 }
 """
+BACKFILL = """
+mutation ($parameters: LaunchBackfillParams!) {
+  launchPartitionBackfill(backfillParams: $parameters) {
+    __typename
+    ... on LaunchBackfillSuccess { backfillId }
+    ... on PythonError { message }
+  }
+}
+"""
+BACKFILL_STATUS = """
+query ($id: String!) { partitionBackfillOrError(backfillId: $id) {
+  ... on PartitionBackfill { status error { message } }
+  ... on PythonError { message }
+} }
+"""
+PARTITIONS = """
+query ($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
+  partitionStats { numMaterialized numFailed numPartitions }
+} } }
+"""
 TERMINATE = "mutation ($run: String!) { terminateRun(runId: $run) { __typename } }"
 
 
 class Webserver:
     """`dagster dev` over a scratch home; use it in a `with` block."""
 
-    def __init__(self, home, **environment):
-        self.home = home
-        (home / "dagster.yaml").write_text(INSTANCE)
+    def __init__(self, home, *, location=LOCATION, instance=INSTANCE, **environment):
+        self.home, self.location = home, location
+        (home / "dagster.yaml").write_text(instance)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -97,7 +121,7 @@ class Webserver:
 
     def __enter__(self):
         self._log = (self.home / "dev.log").open("w")
-        command = ["dagster", "dev", "-m", LOCATION, "-h", "127.0.0.1", "-p", str(self.port)]
+        command = ["dagster", "dev", "-m", self.location, "-h", "127.0.0.1", "-p", str(self.port)]
         self._process = subprocess.Popen(
             [sys.executable, "-m", *command],
             cwd=ROOT,
@@ -131,15 +155,46 @@ class Webserver:
         (value,) = answered["data"].values()
         return value
 
-    def launch(self, job, config=None):
-        """Launch a job; gives the answer, which has no `run` when the config is refused."""
+    def launch(self, job, config=None, *, assets=None, tags=None):
+        """Launch a job; gives the answer, which has no `run` when the config is refused.
+
+        With `assets`, the job is the one that the UI starts for assets of the graph.
+        """
         selector = {
             "repositoryName": "__repository__",
-            "repositoryLocationName": LOCATION,
+            "repositoryLocationName": self.location,
             "jobName": job,
         }
         parameters = {"selector": selector, "runConfigData": config or {}, "mode": "default"}
+        if assets is not None:
+            selector["assetSelection"] = [{"path": path} for path in assets]
+        if tags is not None:
+            listed = [{"key": key, "value": value} for key, value in tags.items()]
+            parameters["executionMetadata"] = {"tags": listed}
         return self.ask(LAUNCH, parameters=parameters)
+
+    def backfill(self, assets, partitions=None, *, seconds=600):
+        """Backfill partitions of assets, or all; gives its status, and its runs by their status."""
+        parameters = {"assetSelection": [{"path": path} for path in assets]}
+        if partitions is None:
+            parameters["allPartitions"] = True
+        else:
+            parameters["partitionNames"] = partitions
+        launched = self.ask(BACKFILL, parameters=parameters)
+        assert launched["__typename"] == "LaunchBackfillSuccess", launched
+        backfill_id = launched["backfillId"]
+
+        def status():
+            return self.ask(BACKFILL_STATUS, id=backfill_id)["status"]
+
+        self._until(lambda: status() not in ("REQUESTED", "FAILING"), seconds, "end of backfill")
+        runs = self.ask(RUNS, tags=[{"key": "dagster/backfill", "value": backfill_id}])["results"]
+        return status(), sorted(run["status"] for run in runs), [run["runId"] for run in runs]
+
+    def partitions(self, path):
+        """How many partitions of an asset are materialized, failed and there."""
+        stats = self.ask(PARTITIONS, key={"path": path})["partitionStats"]
+        return stats["numMaterialized"], stats["numFailed"], stats["numPartitions"]
 
     def run(self, job, config=None, *, seconds=300):
         """Launch a job and wait for its end; gives status and metadata by table name."""
@@ -164,7 +219,7 @@ class Webserver:
         """Turn a `schedule` or `sensor` on; gives the id by which it is turned off."""
         selector = {
             "repositoryName": "__repository__",
-            "repositoryLocationName": LOCATION,
+            "repositoryLocationName": self.location,
             f"{kind}Name": name,
         }
         started = self.ask(

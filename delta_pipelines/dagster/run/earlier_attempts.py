@@ -23,7 +23,7 @@ class Attempt:
     Args:
         run_id: Id of its Dagster run, also recorded in its commits.
         request: The refresh that its run config requested.
-        finished: Assets that it materialized.
+        finished: Assets whose outputs it yielded: those that it refreshed to the end.
     """
 
     run_id: str
@@ -50,8 +50,12 @@ def earlier_attempts(context: dg.AssetExecutionContext) -> tuple[Attempt, ...]:
 
 
 def _attempt(context: dg.AssetExecutionContext, run: dg.DagsterRun) -> Attempt:
+    # Not its materializations: a failed dataset reports the partitions that were done before.
     records = context.instance.get_records_for_run(
-        run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
+        run.run_id, of_type=dg.DagsterEventType.STEP_OUTPUT
     ).records
-    finished = frozenset(r.asset_key for r in records if r.asset_key is not None)
+    events = [record.event_log_entry.dagster_event for record in records]
+    outputs = {event.step_output_data.output_name for event in events if event is not None}
+    keys = context.assets_def.keys_by_output_name
+    finished = frozenset(keys[name] for name in outputs if name in keys)
     return Attempt(run.run_id, launched_request(context, run), finished)

@@ -97,7 +97,7 @@ class Reporter:
                 asset_key=key, metadata=metadata, data_version=version, check_results=results
             )
             return
-        yield from _divided(key, result, report, metadata)
+        yield from divided_events(key, result, report, metadata)
         yield from results
 
     def _metadata(
@@ -133,13 +133,20 @@ class Reporter:
         return metadata, found
 
 
-def _divided(
+def divided_events(
     key: dg.AssetKey,
     result: DatasetResult,
     report: PartitionReport,
     metadata: dict[str, MetadataEntry],
 ) -> "Iterator[dg.MaterializeResult[None] | dg.AssetMaterialization]":
-    """The materializations of an asset with partitions."""
+    """The materializations of an asset with partitions. Pure.
+
+    Args:
+        key: The asset.
+        result: What the run did.
+        report: What to say about its partitions.
+        metadata: Metadata of the whole table.
+    """
     version, shared = data_version(result), report.shared
     if shared is not None:
         # Each materialization is of one partition, so its rows are not those of the table.
