@@ -37,6 +37,7 @@ from delta_pipelines.errors import (
     PlanError,
     SchemaChangeError,
     SessionError,
+    StorageError,
     UndeclaredInputError,
     UnknownDatasetError,
 )
@@ -103,6 +104,7 @@ __all__ = [
     "SchemaChangeError",
     "SessionError",
     "StaticPartitions",
+    "StorageError",
     "Stream",
     "StreamedTableOptions",
     "TableOptions",

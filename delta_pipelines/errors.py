@@ -289,3 +289,13 @@ class SessionError(PipelineError):
         Traceback (most recent call last):
         delta_pipelines.errors.SessionError: ...it does not begin with postgresql://.
     """
+
+
+class StorageError(SessionError):
+    """The object store of a warehouse cannot be used: no access, or it does not keep writers apart.
+
+    Example:
+        >>> raise StorageError("s3a://lake/warehouse: The bucket does not exist.")
+        Traceback (most recent call last):
+        delta_pipelines.errors.StorageError: s3a://lake/warehouse: The bucket does not exist.
+    """

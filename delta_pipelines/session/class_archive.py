@@ -21,13 +21,12 @@ from platformdirs import user_cache_path
 from delta_pipelines.errors import SessionError
 from delta_pipelines.session.java import check_java, java_executable
 from delta_pipelines.session.spark_home import check_spark_home
+from delta_pipelines.session.trusted_files import OTHERS_WRITE, why_not_trusted
 
 log = logging.getLogger(__name__)
 
 _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """Keeps Java from writing into the terminal when an archive does not fit."""
-_OTHERS_WRITE = 0o022
-"""Mode bits that let the group or everyone write."""
 _PATIENCE = 900.0
 """Seconds for Spark's start, a pipeline, and an archive of 230 MiB on a slow machine."""
 
@@ -80,7 +79,7 @@ def archive_options() -> list[str]:
         path = archive_path()
         if not path.is_file():
             return []
-        distrust = _why_not_trusted(path)
+        distrust = why_not_trusted(path)
     except (SessionError, OSError):  # no home directory, or one that this user cannot read
         return []
     if distrust is not None:
@@ -91,27 +90,6 @@ def archive_options() -> list[str]:
         )
         return []
     return [f'"-XX:SharedArchiveFile={path}"', _SILENT]
-
-
-def _why_not_trusted(archive: Path) -> str | None:
-    """Say how another user could have written an archive; None when only this user and root could.
-
-    Windows has no user ids and mode bits: there the cache is in the user's profile, which others
-    cannot write unless they were allowed to, and nothing is checked.
-
-    Args:
-        archive: The file, which exists.
-    """
-    if not hasattr(os, "geteuid"):
-        return None
-    file = archive.resolve(strict=True)
-    for path in (file, file.parent):
-        facts = path.stat()
-        if facts.st_uid not in (os.geteuid(), 0):
-            return f"{path} belongs to another user (user id {facts.st_uid})"
-        if facts.st_mode & _OTHERS_WRITE:
-            return f"other users may write {path} (mode {facts.st_mode & 0o777:o})"
-    return None
 
 
 def write_archive() -> Path:
@@ -166,8 +144,8 @@ def _check_writable(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         mode = folder.stat().st_mode
-        if mode & _OTHERS_WRITE:  # as with a umask of 002; then no session would trust the archive
-            folder.chmod(mode & 0o777 & ~_OTHERS_WRITE)
+        if mode & OTHERS_WRITE:  # as with a umask of 002; then no session would trust the archive
+            folder.chmod(mode & 0o777 & ~OTHERS_WRITE)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -11,8 +11,15 @@ from delta_pipelines.errors import SessionError
 from delta_pipelines.model.setting_names import SHORTCUTS
 from delta_pipelines.session.class_archive import archive_options
 from delta_pipelines.session.jvm_options import memory_options
+from delta_pipelines.session.s3.settings import (
+    has_our_log_store,
+    s3_jars,
+    s3_settings,
+    uses_s3,
+    with_log_store,
+)
 from delta_pipelines.system.jars import entries, jar_settings
-from delta_pipelines.system.postgres_catalog import DRIVER_EXCLUDES, DRIVER_JAR, PostgresCatalog
+from delta_pipelines.system.postgres_catalog import DRIVER_JARS, PostgresCatalog
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -80,6 +87,8 @@ def spark_config(
     options = [_CODE_CACHE, *memory_options()]
     options += archive_options() if extra.get(SHORTCUTS, "true").lower() == "true" else []
     options += [] if _logs_by_own_settings(extra) else [_log_option()]
+    if uses_s3(location, extra):
+        config |= s3_settings(extra)
     if catalog is not None:
         config |= catalog.settings()
     elif CONNECTION_URL not in extra and extra.get(IMPLEMENTATION) != "in-memory":
@@ -92,7 +101,7 @@ def spark_config(
     combined = {
         "spark.sql.extensions": _with_delta(extra.get("spark.sql.extensions")),
         JAVA_OPTIONS: " ".join([*options, extra.get(JAVA_OPTIONS, "")]).strip(),
-        **_jars(extra, catalog),
+        **_jars(location, extra, catalog),
     }
     return config | extra | combined
 
@@ -164,10 +173,16 @@ def delta_problem(*, extensions: str, catalog: str) -> str | None:
     )
 
 
-def _jars(extra: Mapping[str, str], catalog: PostgresCatalog | None) -> dict[str, str]:
-    if catalog is None:
-        return jar_settings(extra)
-    return jar_settings(extra, also=(DRIVER_JAR,), also_excludes=DRIVER_EXCLUDES)
+def _jars(
+    location: str, extra: Mapping[str, str], catalog: PostgresCatalog | None
+) -> dict[str, str]:
+    with_s3 = uses_s3(location, extra)
+    sets = [*([DRIVER_JARS] if catalog is not None else []), *(s3_jars() if with_s3 else [])]
+    settings = jar_settings(extra, sets)
+    if with_s3 and has_our_log_store(extra):
+        jars = settings.get("spark.jars", extra.get("spark.jars"))
+        settings["spark.jars"] = with_log_store(jars)
+    return settings
 
 
 def _is_local(master: str) -> bool:

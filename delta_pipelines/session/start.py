@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from delta_pipelines.errors import SessionError
+from delta_pipelines.errors import SessionError, StorageError
 from delta_pipelines.model.setting_names import SHORTCUTS
 from delta_pipelines.security.redaction import Redaction
 from delta_pipelines.session.catalog_lock import CatalogLockedError
@@ -30,12 +30,14 @@ def start_spark(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "
 
     Raises:
         CatalogServerError: The catalog's server is not there, or refuses the user.
+        StorageError: The warehouse is on S3 and cannot be listed.
         SessionError: Spark did not start.
     """
     from pyspark.sql import SparkSession
 
     from delta_pipelines.delta.jvm.spark_errors import quieten_query_errors
     from delta_pipelines.delta.startup.hadoop_config_origins import forget_origins
+    from delta_pipelines.delta.storage.store_check import check_reachable_store
     from delta_pipelines.security.py4j_log_filter import hide_credentials
 
     secret = {} if catalog is None else {"password": catalog.secret() or ""}
@@ -50,11 +52,12 @@ def start_spark(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "
     try:
         with _catalog_open(config, catalog):
             spark = builder.getOrCreate()
+            check_reachable_store(spark, config["spark.sql.warehouse.dir"])
             spark.catalog.databaseExists("default")
         quieten_query_errors()
         if config.get(SHORTCUTS, "true").lower() == "true":
             forget_origins(spark)
-    except CatalogServerError:
+    except (CatalogServerError, StorageError):
         raise
     except Exception as error:  # noqa: BLE001 - raised as a SessionError
         failure = _start_error(error, config)

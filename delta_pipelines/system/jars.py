@@ -41,6 +41,31 @@ class Jar:
         return f"{self.group}_{self.module}-{self.version}.jar"
 
 
+@dataclass(frozen=True)
+class JarSet:
+    """Jars that a session needs for one purpose, with the jars that they depend on.
+
+    Args:
+        roots: Jars to ask for; Ivy finds their dependencies. If the user brings the first one, the
+            whole set is the user's.
+        dependencies: The further jars that a session needs.
+        excludes: Dependencies that it does not need, or that PySpark ships, as `group:module`.
+    """
+
+    roots: tuple[Jar, ...]
+    dependencies: tuple[Jar, ...] = ()
+    excludes: tuple[str, ...] = ()
+
+    @property
+    def jars(self) -> tuple[Jar, ...]:
+        """All jars of the set."""
+        return (*self.roots, *self.dependencies)
+
+    def is_among(self, entries: Sequence[str]) -> bool:
+        """Say whether the user's jars or packages have the first root, in any version."""
+        return any(self.roots[0].module in entry for entry in entries)
+
+
 DELTA = Jar("io.delta", f"delta-spark_{SPARK_LINE}_{SCALA_VERSION}", DELTA_VERSION)
 DELTA_JARS = (
     DELTA,
@@ -103,27 +128,26 @@ def default_ivy_home() -> Path:
         ) from error
 
 
-def cached_delta_jars(ivy_home: Path, also: Sequence[Jar] = ()) -> tuple[Path, ...] | None:
-    """Find Delta's jars among the jars that Ivy has downloaded.
+def cached_jars(ivy_home: Path, sets: Sequence[JarSet] = ()) -> tuple[Path, ...] | None:
+    """Find Delta's jars, and those of further sets, among the jars that Ivy has downloaded.
 
     Args:
         ivy_home: Ivy's folder, the value of `spark.jars.ivy`.
-        also: Further jars that are needed.
+        sets: Further jars that are needed.
 
     Returns:
         The jars' paths; None when a jar is missing or incomplete.
 
     Example:
-        >>> cached_delta_jars(Path("no-such-folder")) is None
+        >>> cached_jars(Path("no-such-folder")) is None
         True
     """
-    paths = tuple(ivy_home / "jars" / jar.file_name for jar in (*DELTA_JARS, *also))
+    needed = (*DELTA_JARS, *(jar for needed in sets for jar in needed.jars))
+    paths = tuple(ivy_home / "jars" / jar.file_name for jar in needed)
     return paths if all(zipfile.is_zipfile(path) for path in paths) else None
 
 
-def jar_settings(
-    extra: Mapping[str, str], *, also: Sequence[Jar] = (), also_excludes: Sequence[str] = ()
-) -> dict[str, str]:
+def jar_settings(extra: Mapping[str, str], sets: Sequence[JarSet] = ()) -> dict[str, str]:
     """Decide how a session gets Delta's jars, in addition to the user's jars.
 
     Cached jars are passed as files, which avoids an Ivy resolution at each start. The exclusions
@@ -133,12 +157,11 @@ def jar_settings(
     Args:
         extra: The user's settings; `spark.jars`, `spark.jars.packages`, `spark.jars.excludes`
             and `spark.jars.ivy` are read. Delta's jars among them stay unchanged.
-        also: Further jars that the session needs: the driver of its catalog's database.
-        also_excludes: Unneeded dependencies of these jars, as `group:module`.
+        sets: Further jars that the session needs: the driver of its catalog's database, S3.
 
     Returns:
         Settings that replace the user's entries of the same names; empty when the user's settings
-        already contain Delta's jars.
+        already contain all jars.
 
     Example:
         >>> jar_settings({"spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0"})
@@ -147,19 +170,22 @@ def jar_settings(
     jars = entries(extra.get("spark.jars"))
     packages = entries(extra.get("spark.jars.packages"))
     given = (*jars, *packages)
-    also = [jar for jar in also if not any(jar.module in entry for entry in given)]
+    sets = [needed for needed in sets if not needed.is_among(given)]
+    also = [jar.coordinates for needed in sets for jar in needed.roots]
+    left_out = [entry for needed in sets for entry in needed.excludes]
+    excludes = [*entries(extra.get("spark.jars.excludes")), *left_out]
     if any(DELTA.module in entry for entry in given):
-        added = [*packages, *(jar.coordinates for jar in also)]
-        return {"spark.jars.packages": ",".join(added)} if also else {}
+        added = {"spark.jars.packages": ",".join([*packages, *also])} if also else {}
+        return added | ({"spark.jars.excludes": ",".join(excludes)} if left_out else {})
     ivy_home = Path(extra.get("spark.jars.ivy") or default_ivy_home()).expanduser().absolute()
-    cached = cached_delta_jars(ivy_home, also)
+    cached = cached_jars(ivy_home, sets)
     if cached is not None and "," not in str(ivy_home):
         return {"spark.jars": ",".join([*jars, *map(str, cached)])}
-    excludes = [*entries(extra.get("spark.jars.excludes")), *SHIPPED_BY_SPARK, *also_excludes]
+    excludes += SHIPPED_BY_SPARK
     if not packages:
         excludes += UNUSED_BY_DELTA
     return {
-        "spark.jars.packages": ",".join([*packages, *(jar.coordinates for jar in (*also, DELTA))]),
+        "spark.jars.packages": ",".join([*packages, *also, DELTA.coordinates]),
         "spark.jars.excludes": ",".join(excludes),
         # Java's home folder may differ from Python's: Java does not read HOME.
         "spark.jars.ivy": str(ivy_home),

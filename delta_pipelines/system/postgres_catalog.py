@@ -9,12 +9,12 @@ from typing import Union
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from delta_pipelines.errors import SessionError
-from delta_pipelines.system.jars import Jar
+from delta_pipelines.system.jars import Jar, JarSet
 
 DRIVER = "org.postgresql.Driver"
 DRIVER_JAR = Jar("org.postgresql", "postgresql", "42.7.4")
-DRIVER_EXCLUDES = ("org.checkerframework:checker-qual",)
-"""Annotations for the driver's compilation, which are never loaded."""
+# Excluded: annotations for the driver's compilation, which are never loaded.
+DRIVER_JARS = JarSet((DRIVER_JAR,), excludes=("org.checkerframework:checker-qual",))
 PASSWORD_VARIABLES = ("DELTA_PIPELINES_CATALOG_PASSWORD", "PGPASSWORD")
 """Environment variables for the password, in the order of precedence."""
 CONNECT_SECONDS = 10

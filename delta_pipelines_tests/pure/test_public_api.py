@@ -21,6 +21,7 @@ ERRORS = [
     "PlanError",
     "SchemaChangeError",
     "SessionError",
+    "StorageError",
     "UndeclaredInputError",
     "UnknownDatasetError",
 ]

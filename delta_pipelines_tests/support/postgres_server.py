@@ -49,7 +49,7 @@ def postgres_server() -> Iterator[PostgresServer]:
         _run([*unprivileged, str(binaries / "initdb"), f"--pgdata={data}", *trust], folder)
         rules = (data / "pg_hba.conf").read_text()
         (data / "pg_hba.conf").write_text(f"host all {USER} 127.0.0.1/32 scram-sha-256\n{rules}")
-        server = PostgresServer(binaries, _free_port())
+        server = PostgresServer(binaries, free_port())
         settings = f"-p {server.port} -c listen_addresses=127.0.0.1 -c fsync=off"
         settings += f" -c unix_socket_directories={folder}"
         control = [*unprivileged, str(binaries / "pg_ctl"), f"--pgdata={data}", "--wait"]
@@ -98,7 +98,7 @@ def _run(command: list[str], folder: Path) -> None:
         assert ended.returncode == 0, f"{command}: {output.read()}"
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -140,7 +140,7 @@ def table_location(spark: SparkSession, identifier: Identifier) -> str:
     except AnalysisException as error:
         if error.getCondition() != "SCHEMA_NOT_FOUND":
             raise
-        return str(path(path(catalog.getDefaultDBPath(identifier.schema)), identifier.name))
+        return location_in_new_schema(jvm, identifier.schema, identifier.name)
 
 
 def default_location(jvm: Jvm, identifier: Identifier, *, in_new_schema: bool) -> str | JavaObject:

@@ -5,7 +5,7 @@ argument, and this module converts the collections.
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -145,6 +145,14 @@ class Jvm:
         """Return the elements of a Java array as texts; none may contain a line break."""
         sequence = self.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(values)
         return [text for text in str(sequence.mkString("\n")).split("\n") if text]
+
+    def array(self, element: str, values: Sequence[object]) -> JavaObject:
+        """Return a Java array of a class by its full name."""
+        gateway: JavaObject = self.spark.sparkContext._gateway
+        made = gateway.new_array(self.type(element), len(values))
+        for index, value in enumerate(values):
+            made[index] = value
+        return made
 
     def mapping(self, entries: Mapping[str, object]) -> JavaObject:
         """Return an immutable Scala `Map`."""

@@ -15,6 +15,7 @@ from pyspark.logger import PySparkLogger
 
 from delta_pipelines.delta.jvm.bridge import JavaObject
 from delta_pipelines.delta.jvm.driver_jvm import jvm_exit
+from delta_pipelines.delta.jvm.store_errors import store_problem
 from delta_pipelines.errors import DatasetError, SchemaChangeError
 from delta_pipelines.security.redaction import Redaction
 from delta_pipelines.system.polling_wait import Wait
@@ -121,7 +122,7 @@ def explain(exc: BaseException, dataset: str) -> DatasetError:
     """
     if isinstance(exc, DatasetError):
         return exc
-    causes = list(_causes(exc))
+    causes = list(causes_of(exc))
     condition, sentence = _condition_and_sentence(exc, causes)
     silent = _silent_cause(exc)
     names = {name for name, _ in causes}  # a wrapper's message may be the name of its cause
@@ -129,6 +130,9 @@ def explain(exc: BaseException, dataset: str) -> DatasetError:
         condition, sentence = None, f"Spark failed with {silent}."
     elif silent:
         sentence += f" The cause is {silent}."
+    refused = store_problem(causes)
+    if refused:
+        condition, sentence = None, refused
     transient = _retry_helps(condition, causes)
     hint = " Running it again can help." if transient else ""
     label = f"[{condition}] " if condition and not sentence.startswith(RAISED) else ""
@@ -185,7 +189,7 @@ def explain_crash(exc: BaseException, dataset: str) -> DatasetError | None:
 
 def conflict_class(exc: BaseException) -> str | None:
     """Return the simple class name of Delta's conflict error, or None for another error."""
-    for name, _ in _causes(exc):
+    for name, _ in causes_of(exc):
         simple = name.rsplit(".", 1)[-1]
         if (
             name.startswith("io.delta.exceptions.")
@@ -201,7 +205,7 @@ def is_not_there(exc: BaseException) -> bool:
     return any(
         name.rsplit(".", 1)[-1] in _NO_FILE_CLASSES
         or ((found := _PREFIX.match(message)) is not None and found["condition"] in _NOT_THERE)
-        for name, message in _causes(exc)
+        for name, message in causes_of(exc)
     )
 
 
@@ -220,7 +224,8 @@ def _java(exc: BaseException) -> JavaObject | None:
     return getattr(exc, "_origin", None)
 
 
-def _causes(exc: BaseException) -> Iterator[tuple[str, str]]:
+def causes_of(exc: BaseException) -> Iterator[tuple[str, str]]:
+    """Class and message of an error and of its causes in the JVM, from the outermost."""
     throwable = _java(exc)
     if throwable is None:
         yield type(exc).__name__, _description(exc)

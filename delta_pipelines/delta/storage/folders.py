@@ -58,7 +58,10 @@ def names_in(spark: SparkSession, path: str) -> list[str]:
     if not files.exists(hadoop_path):
         return []
     jvm = Jvm(spark)
-    paths = jvm.static("org.apache.hadoop.fs.FileUtil", "stat2Paths")(files.listStatus(hadoop_path))
+    # For a list of folders Hadoop returns an array of `FileStatus`, the exact type that py4j needs.
+    # For one folder, a store may return an array of a class of its own.
+    folders = jvm.array("org.apache.hadoop.fs.Path", [hadoop_path])
+    paths = jvm.static("org.apache.hadoop.fs.FileUtil", "stat2Paths")(files.listStatus(folders))
     return [name.rsplit("/", 1)[-1] for name in jvm.texts(paths)]
 
 

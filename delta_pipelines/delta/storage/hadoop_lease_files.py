@@ -9,6 +9,14 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.catalog.entries import table_location
 from delta_pipelines.delta.jvm.bridge import JavaObject, Packages
+from delta_pipelines.delta.storage.exclusive_files import (
+    content_of,
+    create_file,
+    file_system,
+    hadoop_path,
+    is_missing,
+    write,
+)
 from delta_pipelines.delta.storage.lease_files import (
     MOST_BYTES,
     SUFFIX,
@@ -16,6 +24,7 @@ from delta_pipelines.delta.storage.lease_files import (
     LocalLeaseFiles,
     numbers_of,
 )
+from delta_pipelines.delta.storage.store_check import check_exclusive_store
 from delta_pipelines.model.identifiers import Identifier
 
 logger = logging.getLogger(__name__)
@@ -34,14 +43,15 @@ def lease_files(spark: SparkSession, identifier: Identifier) -> LeaseFiles:
     created in a folder with files. If the table exists and its parent folder is not writable, they
     are in the table's folder.
     """
-    path = _path(spark, _table_location(spark, identifier))
+    path = hadoop_path(spark, _table_location(spark, identifier))
     uri = path.toUri()
     if (uri.getScheme() or "file") == "file":
         return LocalLeaseFiles(_local_folder(Path(os.path.realpath(uri.getPath()))))
     beside = path.getParent() or path
-    folder = _path(spark, f"{beside.toString().rstrip('/')}/{FOLDER}/{path.getName()}")
+    check_exclusive_store(spark, beside)
+    folder = hadoop_path(spark, f"{beside.toString().rstrip('/')}/{FOLDER}/{path.getName()}")
     if not _may_write(spark, beside):
-        folder = _path(spark, f"{path.toString()}/{OWN_FOLDER}")
+        folder = hadoop_path(spark, f"{path.toString()}/{OWN_FOLDER}")
     return HadoopLeaseFiles(spark, folder)
 
 
@@ -63,7 +73,7 @@ def _local_folder(table: Path) -> Path:
 
 def _may_write(spark: SparkSession, folder: JavaObject) -> bool:
     """False if the file system denies this user; True for stores that do not check."""
-    files = folder.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    files = file_system(spark, folder)
     action = Packages(spark._jvm).org.apache.hadoop.fs.permission.FsAction.WRITE
     try:
         files.access(folder, action)
@@ -76,9 +86,8 @@ def _may_write(spark: SparkSession, folder: JavaObject) -> bool:
 class HadoopLeaseFiles:
     """Numbered files in a folder, through Hadoop's file systems.
 
-    HDFS, ABFS, GCS and S3A with conditional writes (`fs.s3a.create.conditional.enabled`) do not
-    create a file twice. With other stores, only Delta's own log store prevents two runs from
-    overwriting each other.
+    HDFS, ABFS and GCS do not create a file twice. For S3, `check_exclusive_store` finds out whether
+    the store keeps the condition that our requests have.
 
     Args:
         spark: A classic session.
@@ -87,7 +96,7 @@ class HadoopLeaseFiles:
     def __init__(self, spark: SparkSession, path: JavaObject) -> None:
         self._spark = spark
         self._folder = path
-        self._files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        self._files = file_system(spark, path)
 
     @property
     def location(self) -> str:
@@ -99,37 +108,23 @@ class HadoopLeaseFiles:
         try:
             listed = self._files.listStatus(self._folder)
         except Py4JJavaError as error:
-            if _is_missing(error):
+            if is_missing(error):
                 return []
             raise
         return numbers_of([status.getPath().getName() for status in listed])
 
     def read(self, number: int) -> str | None:
         """Read a file; None if it does not exist."""
-        try:
-            stream = self._files.open(self._path(number))
-        except Py4JJavaError as error:
-            if _is_missing(error):
-                return None
-            raise
-        try:
-            return bytes(stream.readNBytes(MOST_BYTES)).decode("utf-8", errors="replace")
-        finally:
-            stream.close()
+        content = content_of(self._files, self._path(number), MOST_BYTES)
+        return None if content is None else content.decode("utf-8", errors="replace")
 
     def create(self, number: int, text: str) -> bool:
         """Create a file with its text; False if it exists already."""
-        try:
-            self._write(number, text, overwrite=False)
-        except Py4JJavaError:
-            if self._files.exists(self._path(number)):
-                return False
-            raise
-        return True
+        return create_file(self._files, self._path(number), text.encode("utf-8"))
 
     def rewrite(self, number: int, text: str) -> None:
         """Replace the text of a file; a reader may see an empty file for a moment."""
-        self._write(number, text, overwrite=True)
+        write(self._files.create(self._path(number), True), text.encode("utf-8"))
 
     def remove(self, number: int) -> None:
         """Remove a file; not an error if it is gone or cannot be removed.
@@ -142,20 +137,5 @@ class HadoopLeaseFiles:
         except Py4JJavaError as error:
             logger.debug("Lease file %s was not removed: %s", self._path(number), error)
 
-    def _write(self, number: int, text: str, *, overwrite: bool) -> None:
-        stream = self._files.create(self._path(number), overwrite)
-        try:
-            stream.write(text.encode("utf-8"))
-        finally:
-            stream.close()
-
     def _path(self, number: int) -> JavaObject:
-        return _path(self._spark, f"{self._folder.toString()}/{number}{SUFFIX}")
-
-
-def _path(spark: SparkSession, text: str) -> JavaObject:
-    return Packages(spark._jvm).org.apache.hadoop.fs.Path(text)
-
-
-def _is_missing(error: Py4JJavaError) -> bool:
-    return str(error.java_exception.getClass().getName()) == "java.io.FileNotFoundException"
+        return hadoop_path(self._spark, f"{self._folder.toString()}/{number}{SUFFIX}")

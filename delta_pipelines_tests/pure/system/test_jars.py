@@ -8,7 +8,7 @@ from delta_pipelines.system.jars import (
     DELTA_JARS,
     SHIPPED_BY_SPARK,
     UNUSED_BY_DELTA,
-    cached_delta_jars,
+    cached_jars,
     jar_settings,
 )
 
@@ -32,14 +32,14 @@ def test_a_full_cache_hands_the_four_jars_over(tmp_path: Path) -> None:
 
 def test_a_missing_jar_means_no_cache(tmp_path: Path) -> None:
     fill_cache(tmp_path)[2].unlink()
-    assert cached_delta_jars(tmp_path) is None
+    assert cached_jars(tmp_path) is None
     assert PACKAGES in jar_settings({"spark.jars.ivy": str(tmp_path)})
 
 
 def test_a_jar_that_was_cut_off_means_no_cache(tmp_path: Path) -> None:
     jar = fill_cache(tmp_path)[1]
     jar.write_bytes(jar.read_bytes()[:-10])
-    assert cached_delta_jars(tmp_path) is None
+    assert cached_jars(tmp_path) is None
 
 
 def test_the_users_jars_come_first_and_stay(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from delta_pipelines.errors import SessionError
 from delta_pipelines.session.config import CONNECTION_URL, derby_database, spark_config
 from delta_pipelines.system.jars import DELTA, jar_settings
 from delta_pipelines.system.postgres_catalog import (
-    DRIVER_EXCLUDES,
     DRIVER_JAR,
+    DRIVER_JARS,
     PASSWORD_VARIABLES,
     CatalogServerError,
     PostgresCatalog,
@@ -96,15 +96,15 @@ def test_a_remote_warehouse_may_have_its_catalog_on_postgres() -> None:
 
 
 def test_the_driver_is_downloaded_with_delta_once(tmp_path: Path) -> None:
-    driver = {"also": (DRIVER_JAR,), "also_excludes": DRIVER_EXCLUDES}
+    sets = [DRIVER_JARS]
     empty = {"spark.jars.ivy": str(tmp_path)}
-    settings = jar_settings(empty, **driver)
+    settings = jar_settings(empty, sets)
     assert settings["spark.jars.packages"].split(",") == [DRIVER_JAR.coordinates, DELTA.coordinates]
-    assert DRIVER_EXCLUDES[0] in settings["spark.jars.excludes"]
-    own = jar_settings({"spark.jars": "lib/postgresql-42.7.9.jar", **empty}, **driver)
+    assert DRIVER_JARS.excludes[0] in settings["spark.jars.excludes"]
+    own = jar_settings({"spark.jars": "lib/postgresql-42.7.9.jar", **empty}, sets)
     assert own["spark.jars.packages"] == DELTA.coordinates
     with_delta = {"spark.jars.packages": DELTA.coordinates}
-    added = jar_settings(with_delta, **driver)
+    added = jar_settings(with_delta, sets)
     assert added["spark.jars.packages"] == f"{DELTA.coordinates},{DRIVER_JAR.coordinates}"
 
 

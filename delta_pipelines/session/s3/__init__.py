@@ -1,0 +1,1 @@
+"""Sessions that read and write `s3a://` addresses."""
