@@ -194,16 +194,22 @@ def relocate(options: SessionOptions) -> None:
 
 
 @cli.command("warm-up")
-def warm_up() -> None:
+@click.option("--s3", is_flag=True, help="Also download what a warehouse on S3 needs (13 MB).")
+@click.option("--postgresql", is_flag=True, help="Also download the driver of a shared catalog.")
+def warm_up(s3: bool, postgresql: bool) -> None:
     """Make every later start of Spark on this machine faster.
 
     Downloads Delta's jars when they are missing and writes an archive of Spark's classes (about
     230 MiB) into the user's cache folder. Worth a line in a Dockerfile.
     """
     from delta_pipelines.session.class_archive import write_archive
+    from delta_pipelines.session.s3.settings import SETTINGS_FOR_DOWNLOAD
+    from delta_pipelines.system.postgres_catalog import DRIVER_JAR
 
+    config = dict(SETTINGS_FOR_DOWNLOAD) if s3 else {}
+    config |= {"spark.jars.packages": DRIVER_JAR.coordinates} if postgresql else {}
     with errors.status("running a small pipeline and archiving the classes that it loads ..."):
-        path = write_archive()
+        path = write_archive(config)
     console.print(f"{path} ({path.stat().st_size / 2**20:.0f} MiB)", soft_wrap=True)
 
 

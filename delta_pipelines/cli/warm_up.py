@@ -1,6 +1,8 @@
 """The pipeline that `delta-pipelines warm-up` runs in its own process, to archive its classes."""
 
+import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,18 +21,19 @@ _PATIENCE = 600.0
 """Seconds that the JVM has at its end to write the archive."""
 
 
-def warm_up(folder: Path, archive: Path) -> None:
+def warm_up(folder: Path, archive: Path, config: Mapping[str, str]) -> None:
     """Run each kind of dataset once and end the JVM, which then writes the archive.
 
     Args:
         folder: Folder for the tables; the caller removes it.
         archive: The file to write.
+        config: Further Spark settings.
 
     Example:
-        >>> warm_up(Path("scratch"), Path("classes.jsa"))  # doctest: +SKIP
+        >>> warm_up(Path("scratch"), Path("classes.jsa"), {})  # doctest: +SKIP
     """
     options = f'"-XX:ArchiveClassesAtExit={archive}" {_QUICK}'
-    spark = get_session(folder / "warehouse", config={JAVA_OPTIONS: options})
+    spark = get_session(folder / "warehouse", config={**config, JAVA_OPTIONS: options})
     pipeline = Pipeline("warm_up", schema="warm_up")
     pipeline.materialized_view("numbers", "SELECT id, id * 2 AS twice, 'a' AS text FROM range(9)")
     pipeline.materialized_view("sums", "SELECT text, sum(id) AS total FROM numbers GROUP BY text")
@@ -51,4 +54,4 @@ def warm_up(folder: Path, archive: Path) -> None:
 
 
 if __name__ == "__main__":
-    warm_up(Path(sys.argv[1]), Path(sys.argv[2]))
+    warm_up(Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]))

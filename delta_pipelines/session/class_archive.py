@@ -8,6 +8,7 @@ checks it against the class path itself and goes on without it when they differ.
 
 import hashlib
 import importlib.util
+import json
 import logging
 import os
 import subprocess
@@ -92,8 +93,11 @@ def archive_options() -> list[str]:
     return [f'"-XX:SharedArchiveFile={path}"', _SILENT]
 
 
-def write_archive() -> Path:
+def write_archive(config: Mapping[str, str] | None = None) -> Path:
     """Run a small pipeline in a process of its own, and keep the classes that it loaded.
+
+    Args:
+        config: Spark settings of that process, as for jars that it downloads too.
 
     Returns:
         The archive, which replaces an older one.
@@ -116,6 +120,7 @@ def write_archive() -> Path:
     try:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-m", "delta_pipelines.cli.warm_up", folder, str(fresh)]
+            command.append(json.dumps(dict(config or {})))
             ended = subprocess.run(
                 command, capture_output=True, text=True, errors="replace", timeout=_PATIENCE
             )

@@ -19,7 +19,7 @@ from delta_pipelines.session.s3.settings import (
     with_log_store,
 )
 from delta_pipelines.system.jars import entries, jar_settings
-from delta_pipelines.system.postgres_catalog import DRIVER_JARS, PostgresCatalog
+from delta_pipelines.system.postgres_catalog import DRIVER_JARS, Catalog, PostgresCatalog
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -44,7 +44,7 @@ def spark_config(
     warehouse: str | Path,
     *,
     extra: Mapping[str, str] | None = None,
-    catalog: PostgresCatalog | None = None,
+    catalog: Catalog | None = None,
 ) -> dict[str, str]:
     """Compose a session's configuration; nothing is read but the listings of two caches.
 
@@ -90,7 +90,7 @@ def spark_config(
     if uses_s3(location, extra):
         config |= s3_settings(extra)
     if catalog is not None:
-        config |= catalog.settings()
+        config |= PostgresCatalog.of(catalog).settings()
     elif CONNECTION_URL not in extra and extra.get(IMPLEMENTATION) != "in-memory":
         folder = _metastore_folder(location)
         config[CONNECTION_URL] = f"jdbc:derby:;databaseName={folder}/{DATABASE_FOLDER};create=true"
@@ -173,9 +173,7 @@ def delta_problem(*, extensions: str, catalog: str) -> str | None:
     )
 
 
-def _jars(
-    location: str, extra: Mapping[str, str], catalog: PostgresCatalog | None
-) -> dict[str, str]:
+def _jars(location: str, extra: Mapping[str, str], catalog: Catalog | None) -> dict[str, str]:
     with_s3 = uses_s3(location, extra)
     sets = [*([DRIVER_JARS] if catalog is not None else []), *(s3_jars() if with_s3 else [])]
     settings = jar_settings(extra, sets)

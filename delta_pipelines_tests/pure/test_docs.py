@@ -6,14 +6,12 @@ from pathlib import Path
 from types import ModuleType
 
 import dagster as dg
-import pyspark
 import pytest
 import yaml
 from click.testing import CliRunner
 
 import delta_pipelines as dp
 from delta_pipelines.cli.commands import cli
-from delta_pipelines.system.postgres_catalog import DRIVER_JAR
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -69,15 +67,6 @@ def test_links_of_a_page_lead_to_existing_pages_and_sections(page: Path) -> None
             re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings
         ]
         assert not section or section in anchors, f"{target}#{section}"
-
-
-def test_the_jars_that_it_names_are_those_that_sessions_take() -> None:
-    text = (DOCS / "deployment.md").read_text()
-    assert set(re.findall(r"org\.postgresql:[\w.:-]+", text)) == {DRIVER_JAR.coordinates}
-    jars = Path(pyspark.__file__).parent / "jars"
-    (hadoop,) = jars.glob("hadoop-client-api-*.jar")
-    (version,) = set(re.findall(r"hadoop-aws:([\d.]+)", text))
-    assert hadoop.stem == f"hadoop-client-api-{version}"
 
 
 def test_every_page_is_found_from_the_readme() -> None:

@@ -8,9 +8,15 @@ from delta_pipelines.system.s3_jars import S3_JARS, spark_has_s3
 
 LOG_STORE_SETTING = "spark.delta.logStore.s3a.impl"
 """Delta's class that writes commits on S3; the user's value wins."""
+SETTINGS_FOR_DOWNLOAD = {"spark.hadoop.fs.s3a.create.conditional.enabled": "true"}
+"""Settings that change nothing and make a session with any warehouse get the jars for S3."""
 _LOG_STORE_OF_ALL = "spark.delta.logStore.class"
 _HADOOP = "spark.hadoop.fs.s3a."
 _CREDENTIALS = f"{_HADOOP}aws.credentials.provider"
+_FLAGS = f"{_HADOOP}performance.flags"
+_FEWER_REQUESTS = "create,delete,mkdir"
+"""Saves two requests for each file that is written: whether it exists, as file or as folder. Only
+our log store and our leases need that answer, and they get it with the write itself."""
 _PROVIDERS = (
     "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",
     "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
@@ -46,9 +52,10 @@ def s3_settings(extra: Mapping[str, str]) -> dict[str, str]:
     Args:
         extra: The user's settings, which win.
     """
-    return {_CREDENTIALS: ",".join(_PROVIDERS)} | (
-        {LOG_STORE_SETTING: LOG_STORE} if has_our_log_store(extra) else {}
-    )
+    settings = {_CREDENTIALS: ",".join(_PROVIDERS)}
+    if has_our_log_store(extra):
+        settings |= {LOG_STORE_SETTING: LOG_STORE, _FLAGS: _FEWER_REQUESTS}
+    return settings
 
 
 def has_our_log_store(extra: Mapping[str, str]) -> bool:

@@ -30,18 +30,18 @@ def opened(warehouse, catalog, settings, environment):
     for name in NAMES:
         os.environ.pop(name, None)
     os.environ.update({k: v for k, v in (BEFORE | environment).items() if v})
-    begun = time.monotonic()
+    started_at = time.monotonic()
     try:
         spark = dp.get_session(warehouse, catalog=catalog, config=settings)
     except dp.PipelineError as error:
-        return type(error).__name__, str(error), time.monotonic() - begun
+        return type(error).__name__, str(error), time.monotonic() - started_at
     try:
         p = dp.Pipeline("p", schema="refused")
         p.materialized_view("t", "SELECT 1 AS a")
         result = p.run(spark, force=True, raise_on_error=False).results["t"]
     finally:
         spark.stop()
-    return result.status, str(result.error), time.monotonic() - begun
+    return result.status, str(result.error), time.monotonic() - started_at
 """
 
 

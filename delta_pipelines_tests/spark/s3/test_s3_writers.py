@@ -8,12 +8,17 @@ import time
 
 import pytest
 
+from delta_pipelines_tests.spark.s3.conftest import WAREHOUSE
 from delta_pipelines_tests.support.history_checker import Committed, Operation, problems
 from delta_pipelines_tests.support.s3_server import (
+    CREDENTIALS,
+    moto_server,
     proxy,
+    settings_for,
     versity_server,
     versitygw,
 )
+from delta_pipelines_tests.support.spark_workers import Worker
 
 pytestmark = [pytest.mark.promise(8), pytest.mark.timeout(3600)]
 LEASES, ROUNDS = 40, 4
@@ -25,8 +30,6 @@ SOAK = [pytest.mark.soak]
 def store(tmp_path_factory):
     """A store whose requests are answered in parallel, where it is installed; else moto."""
     if versitygw() is None:
-        from delta_pipelines_tests.support.s3_server import moto_server
-
         with moto_server() as port, proxy(port) as started:
             yield started
     else:
@@ -61,10 +64,10 @@ def test_each_lease_has_one_winner(pair, store, count, lossy, record_property) -
     for worker in pair:
         worker.do(RACED.format(table=table, gap=gap))
     chance = random.Random(count)
-    begun, store.lost = time.time() + 1, 0
+    started_at, store.lost = time.time() + 1, 0
     with losing(store, lambda method, path: method == "PUT" and chance.random() < 0.3, lossy):
         for worker in pair:
-            worker.start(f"answer = race({begun}, {count})")
+            worker.start(f"answer = race({started_at}, {count})")
         won = [set(worker.answer()) for worker in pair]
     assert won[0] & won[1] == set()
     assert won[0] | won[1] == set(range(1, count + 1))
@@ -135,36 +138,50 @@ def check_rounds(workers, store, rounds, lossy, record_property) -> None:
 
 APPENDS = """
 from pyspark.errors import PySparkException
-plain = spark.newSession()
-def append(name, count):
-    done = 0
+def append(session, name, count):
     for number in range(count):
         for attempt in range(50):
             try:
-                plain.sql(f"INSERT INTO plain.appended VALUES ('{name}-{number}')")
+                session.sql(f"INSERT INTO delta.`{PLAIN}` VALUES ('{name}-{number}')")
                 break
             except PySparkException as error:
                 assert "Concurrent" in str(error) or "CONCURRENT" in str(error), error
-        done += 1
-    return done
-answer = "ready"
+    return "appended"
+"""
+PLAIN_SESSION = """
+from pyspark.sql import SparkSession
+from delta_pipelines.session import spark_config
+builder = SparkSession.builder
+settings = {settings!r} | {{"spark.sql.catalogImplementation": "in-memory"}}
+for name, value in spark_config({warehouse!r}, extra=settings).items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+answer = spark.sparkContext.getConf().get("spark.delta.logStore.s3a.impl")
 """
 
 
-def test_plain_appends_without_our_leases_lose_nothing(pair, store) -> None:
-    """Delta's own commits with our log store: two Spark sessions that know nothing of us."""
-    pair[0].do(
-        "spark.sql('CREATE SCHEMA plain')\n"
-        "spark.sql('CREATE TABLE plain.appended (name STRING) USING delta')"
-    )
-    for worker in pair:
-        worker.do(APPENDS)
-    with losing(store, lambda m, path: m == "PUT" and "/_delta_log/" in path, True, every=7):
-        for name, worker in zip("ab", pair, strict=True):
-            worker.start(f"answer = append({name!r}, 12)")
-        assert [worker.answer() for worker in pair] == [12, 12]
-    rows = sorted(row for [row] in pair[1].do("answer = rows_of(spark, 'plain.appended')"))
-    assert rows == sorted(f"{name}-{number}" for name in "ab" for number in range(12))
+def test_plain_sessions_with_our_settings_lose_nothing(
+    pair, store, tmp_path, process_settings, record_property
+) -> None:
+    """Delta's own commits, also by a session that we did not build; no lease keeps them apart."""
+    table = f"{WAREHOUSE}/plain/appended"
+    plain = Worker(tmp_path / "plain", "", CREDENTIALS)
+    try:
+        settings = process_settings | settings_for(store.port)
+        code = PLAIN_SESSION.format(settings=settings, warehouse=WAREHOUSE)
+        assert plain.do(code) == "delta_pipelines.S3LogStore"
+        pair[0].do(f"spark.sql('CREATE TABLE delta.`{table}` (name STRING) USING delta')")
+        store.lost = 0
+        with losing(store, lambda m, path: m == "PUT" and "/_delta_log/" in path, True, every=7):
+            for name, worker in (("a", pair[0]), ("b", plain)):
+                worker.do(f"PLAIN = {table!r}\n{APPENDS}")
+                worker.start(f"answer = append(spark, {name!r}, 12)")
+            assert [worker.answer() for worker in (pair[0], plain)] == ["appended"] * 2
+    finally:
+        plain.end()
+    rows = [row for [row] in pair[1].do(f"answer = rows_of(spark, 'delta.`{table}`')")]
+    assert sorted(rows) == sorted(f"{name}-{number}" for name in "ab" for number in range(12))
+    record_property("proved", f"24 appends without leases, {store.lost} answers lost: 24 rows")
 
 
 class losing:  # noqa: N801
