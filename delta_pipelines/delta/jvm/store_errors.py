@@ -9,8 +9,9 @@ _KEYS = (
     "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, a profile file, or the machine's role."
 )
 _NO_CLIENT = (
-    "This Spark has no S3 client. Let `dp.get_session` build the session, or add the jars "
-    "`org.apache.hadoop:hadoop-aws` (of Spark's Hadoop version) and AWS's SDK."
+    "This session has no S3 client. `dp.get_session` adds it if the warehouse is on S3, or if a "
+    "setting begins with `spark.hadoop.fs.s3a.` (such as `spark.hadoop.fs.s3a.endpoint.region`). "
+    "To a session of your own, add `org.apache.hadoop:hadoop-aws` of Spark's Hadoop version."
 )
 _NO_BUCKET = (
     "The bucket does not exist, or the endpoint is another store's. Create the bucket, or correct "
