@@ -48,7 +48,8 @@ def spark_config(
 ) -> dict[str, str]:
     """Compose a session's configuration; nothing is read but the listings of two caches.
 
-    One is Ivy's, of jars; the other holds the archive of classes (see `class_archive`).
+    One is Ivy's, of jars; the other holds the archive of classes (see `class_archive`) and the jar
+    of the log store for S3, which is compiled here when it is needed and missing.
 
     Args:
         warehouse: Folder of the tables; the catalog lives inside it, in `_metastore`.

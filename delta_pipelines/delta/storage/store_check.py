@@ -30,8 +30,8 @@ _QUICK = {
     "fs.s3a.connection.establish.timeout": "15s",
     "fs.s3a.connection.request.timeout": "15s",
 }
-_passed: set[str] = set()
-"""Buckets that passed in this process."""
+_passed: set[tuple[str, str]] = set()
+"""Spark application and bucket of the checks that passed in this process."""
 
 
 def check_reachable_store(spark: SparkSession, warehouse: str) -> None:
@@ -73,8 +73,8 @@ def check_exclusive_store(spark: SparkSession, folder: JavaObject) -> None:
     Raises:
         StorageError: The store ignores the condition, or does not allow to create or delete files.
     """
-    bucket = str(folder.toUri().getAuthority())
-    if not is_on_s3(folder) or bucket in _passed or _has_one_writer(spark):
+    checked = (spark.sparkContext.applicationId, str(folder.toUri().getAuthority()))
+    if not is_on_s3(folder) or checked in _passed or _has_one_writer(spark):
         return
     files, address = file_system(spark, folder), str(folder.toString()).rstrip("/")
     record = hadoop_path(spark, f"{address}/{RECORD}")
@@ -84,7 +84,7 @@ def check_exclusive_store(spark: SparkSession, folder: JavaObject) -> None:
             write(files.create(record, True), b"{}")
     except Py4JJavaError as error:
         raise _refused(address, error) from error
-    _passed.add(bucket)
+    _passed.add(checked)
 
 
 def _try(spark: SparkSession, files: JavaObject, address: str) -> None:
