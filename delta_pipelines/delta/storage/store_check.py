@@ -80,14 +80,14 @@ def check_exclusive_store(spark: SparkSession, folder: JavaObject) -> None:
     record = hadoop_path(spark, f"{address}/{RECORD}")
     try:
         if content_of(files, record, 1) is None:
-            _try(spark, files, f"{address}/{RECORD}.{uuid.uuid4().hex}")
+            _probe(spark, files, f"{address}/{RECORD}.{uuid.uuid4().hex}")
             write(files.create(record, True), b"{}")
     except Py4JJavaError as error:
         raise _refused(address, error) from error
     _passed.add(checked)
 
 
-def _try(spark: SparkSession, files: JavaObject, address: str) -> None:
+def _probe(spark: SparkSession, files: JavaObject, address: str) -> None:
     path = hadoop_path(spark, address)
     created = [create_file(files, path, content) for content in (b"1", b"2")]
     files.delete(path, False)
