@@ -64,6 +64,15 @@ class Columns:
         """The constraints as they are declared."""
         return {"small": f"v < {LIMIT}"} if self.checked else {}
 
+    @property
+    def shown(self) -> tuple[Any, ...]:
+        """What the table shows of them."""
+        kind = "bigint" if self.wide else "int"
+        return (
+            *(self.names, self.comment, self.required, kind, str(self.default)),
+            self.constraints,
+        )
+
     def refuse(self, rows: Iterable[Row]) -> bool:
         """True if a row breaks a rule."""
         values = [row["v"] for row in rows]
@@ -176,3 +185,14 @@ def _monthly(by_day: Parts) -> list[Row]:
 def _total(values: Iterable[int | None]) -> int | None:
     known = [v for v in values if v is not None]
     return sum(known) if known else None
+
+
+def literal(value: object) -> str:
+    """A value as SQL."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value}'"
+    if isinstance(value, date):
+        return f"DATE '{value}'"
+    return f"'{value}'" if isinstance(value, str) else str(value)

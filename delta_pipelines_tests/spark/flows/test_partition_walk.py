@@ -12,7 +12,7 @@ LAYOUTS = ["", "PARTITIONED BY (day)", "CLUSTER BY (day)", "PARTITIONED BY (regi
 
 @pytest.mark.parametrize(
     ("first", "walks", "steps"),
-    [(3, 4, 200), pytest.param(100, 40, 250, marks=pytest.mark.soak)],
+    [(3, 4, 150), pytest.param(100, 40, 250, marks=pytest.mark.soak)],
 )
 @pytest.mark.timeout(7200)
 def test_fresh_partitions_have_the_rows_of_a_full_recomputation(
@@ -31,7 +31,7 @@ def test_fresh_partitions_have_the_rows_of_a_full_recomputation(
         except AssertionError as wrong:
             raise AssertionError(f"seed {seed}, {dict(walk.counted)}: {wrong}") from wrong
         counted += walk.counted
-    assert min(counted[name] for name in ("compared", "computed", "failed", "refused")) > 0
+    assert min(counted[name] for name in ("compared", "computed", "stopped", "refused")) > 0
     shown = ", ".join(f"{name} {count}" for name, count in sorted(counted.items()))
     record_property(
         "proved", f"partitions: 0 differences, {shown}, {time.monotonic() - began:.0f} s"
