@@ -63,8 +63,8 @@ class PartitionRefresh:
         """
         partitions, reason = self._decided(transaction.base)
         commits = self.context.partition_commits(self.table.identifier)
-        # An earlier attempt of this run may have committed some.
-        ranges = partitions.ranges or (() if commits else ((),))
+        # An earlier attempt of this run may have committed some; `force` need not repeat them.
+        ranges = _left(partitions, commits).ranges or (() if commits else ((),))
         if not partitions.ranges and not commits and not self._defines(transaction.base):
             return self._unchanged(partitions, reason)
         fresh = set(partitions.fresh - partitions.newer)
@@ -79,10 +79,15 @@ class PartitionRefresh:
                 self._define(transaction)
             written, expectations = self._stage(transaction, keys, partitions)
             fresh.update(keys)
-            commit = self._commit(transaction, partitions, keys, fresh, expectations)
-            _, facts = table_facts(self.session, self.table.identifier, transaction.entry)
-            if keys:
-                commits.append(PartitionCommit(keys, commit.version, facts.rows_of, written))
+            rows_of = None
+            try:
+                commit = self._commit(transaction, partitions, keys, fresh, expectations)
+                _, facts = table_facts(self.session, self.table.identifier, transaction.entry)
+                rows_of = facts.rows_of
+            finally:
+                # The commit may have landed before the error.
+                if keys and transaction.landed is not None:
+                    commits.append(PartitionCommit(keys, transaction.landed, rows_of, written))
             found = added(found, expectations)
             for name, count in commit.metrics.items():
                 metrics[name] = metrics.get(name, 0) + count
@@ -269,6 +274,12 @@ class _Inside:
             f"({self._partition.condition}).",
             dataset=dataset,
         )
+
+
+def _left(partitions: PartitionPlan, commits: Sequence[PartitionCommit]) -> PartitionPlan:
+    """Leave out what an earlier attempt of this run committed, if it has not changed since."""
+    done = partitions.fresh & {key for commit in commits for key in commit.keys}
+    return replace(partitions, asked=tuple(key for key in partitions.asked if key not in done))
 
 
 def _result(commits: Sequence[PartitionCommit], asked: Sequence[str]) -> PartitionsResult:

@@ -93,7 +93,10 @@ class DatasetPlan:
 
     @property
     def stale_partitions(self) -> tuple[str, ...]:
-        """Keys of the partitions whose inputs changed since their refresh, in order."""
+        """Keys of the partitions whose inputs changed since their refresh, in order.
+
+        These are all partitions if the run writes an input first: only then it is known which.
+        """
         return self.partitions.stale if self.partitions else ()
 
     def refreshed(self, why: str) -> "DatasetPlan":
@@ -278,7 +281,7 @@ def render_dataset(dataset: "DatasetPlan") -> list[str]:
     if dataset.partitions is not None:
         every, computed = dataset.partitions.every, frozenset(dataset.partitions.computed)
         left = [key for key in dataset.stale_partitions if key not in computed]
-        if left:
+        if left and dataset.partitions.is_known:
             changes.append(f"stays stale: {counted(left)} ({ranges_text(every, left)})")
     changes += [f"note: {note}" for note in dataset.notes]
     return lines + [f"    {change}" for change in changes]

@@ -43,7 +43,7 @@ years.materialized_view(
 lake = DeltaPipelineResource(warehouse=dg.EnvVar("TEST_WAREHOUSE"), spark_config=PROCESS_SETTINGS)
 defs = dg.Definitions.merge(
     build_pipeline_definitions(
-        days, spark=lake, backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=20)
+        days, spark=lake, backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=30)
     ),
     build_pipeline_definitions(years, spark=lake),
 )

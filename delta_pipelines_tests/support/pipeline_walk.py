@@ -16,8 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 import delta_pipelines as dp
 from delta_pipelines.delta.log.loading import load_table
 from delta_pipelines.model.checkpoints import checkpoints_of
+from delta_pipelines.model.constraints import constraints_of
 from delta_pipelines.model.run_steps import Step
 from delta_pipelines.planning.skipping import dependency_trace
+from delta_pipelines_tests.support import walk_actions
 from delta_pipelines_tests.support.engine_operations import Values
 from delta_pipelines_tests.support.expected_tables import (
     DATASETS,
@@ -25,10 +27,12 @@ from delta_pipelines_tests.support.expected_tables import (
     GONE,
     STREAMS,
     Columns,
+    Content,
     Row,
+    Rules,
     World,
 )
-from delta_pipelines_tests.support.kill_matrix import Cell, Moment, stopping
+from delta_pipelines_tests.support.kill_matrix import Cell, stopping
 from delta_pipelines_tests.support.pipelines import (
     Injected,
     Seen,
@@ -37,6 +41,7 @@ from delta_pipelines_tests.support.pipelines import (
     scratch,
     seen_state,
 )
+from delta_pipelines_tests.support.walk_actions import Action, Run, weight
 
 RESET = "pipelines.reset.allowed"
 BASE: dict[str, Columns] = {
@@ -44,73 +49,6 @@ BASE: dict[str, Columns] = {
     "people": (("a", "int"), ("b", "string"), ("n", "int"), ("v", "string")),
     "landing": (("id", "int"), ("n", "int"), ("v", "string")),
 }
-Action = tuple[str, Any]
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run: what is selected, asked for, and where it fails.
-
-    Args:
-        names: The datasets.
-        full: Those to refresh fully.
-        reset: Streams to read from the beginning.
-        failing: Dataset -> the number of the step that fails, and whether after it.
-    """
-
-    names: tuple[str, ...]
-    full: tuple[str, ...] = ()
-    reset: tuple[str, ...] = ()
-    failing: tuple[tuple[str, int, Moment], ...] = ()
-
-
-def weight(action: Action) -> int:
-    """A run counts once for every dataset that it refreshes."""
-    return len(action[1].names) if action[0] == "run" else 1
-
-
-def _rarely(one_in: int) -> st.SearchStrategy[bool]:
-    return st.sampled_from([False] * (one_in - 1) + [True])
-
-
-@st.composite
-def _rows(draw: st.DrawFn) -> list[tuple[int, str, int | None, str]]:
-    """Rows over few keys; no two of one key tie with other values."""
-    ids, letters = st.integers(0, 3), st.sampled_from("xy")
-    numbers = st.none() | st.integers(0, 5)
-    values = st.sampled_from(["p", "q", "r", GONE])
-    row = st.tuples(ids, letters, numbers, values)
-    return draw(st.lists(row, min_size=1, max_size=5, unique_by=lambda row: row[:3]))
-
-
-@st.composite
-def _runs(draw: st.DrawFn) -> Run:
-    chosen = draw(st.sets(st.sampled_from(DATASETS), min_size=1))
-    names = tuple(name for name in DATASETS if name in chosen)
-    failures = st.tuples(st.integers(0, 11), st.sampled_from(["before", "after"]))
-    full = tuple(name for name in names if draw(_rarely(5)))
-    reset = tuple(name for name in names if name in STREAMS and draw(_rarely(8)))
-    failing = [(name, *draw(failures)) for name in names if draw(_rarely(3))]
-    return Run(names, full, reset, tuple(failing))
-
-
-def _changes() -> st.SearchStrategy[Action]:
-    """What happens between runs; what stands here more than once happens more often."""
-
-    def change(rule: str, given: st.SearchStrategy[Any]) -> st.SearchStrategy[Action]:
-        return st.tuples(st.just(rule), given)
-
-    rows = change("rows", st.tuples(st.sampled_from(FED), _rows()))
-    landed = st.tuples(st.integers(0, 4), st.sampled_from(["p", "q", GONE]))
-    land = change("land", st.lists(landed, min_size=1, max_size=3))
-    comment = change("comment", st.sampled_from(DATASETS))
-    reset = change("reset", st.sampled_from(DATASETS))
-    column = change("column", st.sampled_from((*FED, "landing")))
-    widen = change("widen", st.sampled_from(FED))
-    stranger = change("stranger", st.sampled_from(("facts", "people", *STREAMS)))
-    restart = change("restart", st.none())
-    often = [rows] * 9 + [land] * 6 + [comment] * 2 + [reset] * 2 + [stranger] * 2 + [restart] * 2
-    return st.sampled_from([*often, column, widen]).flatmap(lambda chosen: chosen)
 
 
 class Walk(RuleBasedStateMachine):
@@ -129,7 +67,7 @@ class Walk(RuleBasedStateMachine):
         self.walker = Walker(spark, schema(), counted=counted)
         self.broken = False
 
-    @rule(changes=st.lists(_changes(), max_size=6), asked=_runs())
+    @rule(changes=st.lists(walk_actions.changes(), max_size=6), asked=walk_actions.runs())
     def runs(self, changes: list[Action], asked: Run) -> None:
         """Some things change, then there is a run.
 
@@ -185,6 +123,7 @@ class Walker:
             "widen": self._widen,
             "comment": self._comment,
             "reset": self._reset_allowed,
+            "rules": self._rules,
             "stranger": self._stranger,
             "restart": self._restart,
         }
@@ -232,13 +171,27 @@ class Walker:
         declared = self.world.declared[name]
         declared.allowed = "false" if declared.allowed == "true" else "true"
 
+    def _rules(self, given: Any) -> None:
+        """From now on the dataset has declared columns; one thing of them changes."""
+        name, what = given
+        self.numbers += 1
+        declared = self.world.declared[name]
+        had = declared.rules or Rules(name)
+        changes: dict[str, Any] = {
+            "comment": f"n{self.numbers}",
+            "default": self.numbers,
+            "wide": name in FED,  # a stream cannot take a wider type while its table has rows
+        }
+        value = changes[what] if what in changes else not getattr(had, what)
+        declared.rules = replace(had, **{what: value})
+
     def _stranger(self, name: str) -> None:
         table = self.world.tables[name]
         if table is None:
             return
         self.numbers += 1
         row: Row = dict.fromkeys(column for column, _ in table.columns)
-        row[table.columns[0][0]] = 1000 + self.numbers
+        row |= {"a" if name == "people" else "id": 1000 + self.numbers, "n": 0}
         if name == "people":
             row["b"] = "z"
         values(table.columns, [row]).frame(self.spark).write.insertInto(f"{self.schema}.{name}")
@@ -277,15 +230,19 @@ class Walker:
                 assert ended.status in ("skipped", "failed"), label
                 assert now == before, label
                 continue
-            outcomes = self.world.outcomes(name, full=name in asked.full, reset=name in asked.reset)
+            outcomes, refused = self.world.outcomes(
+                name, full=name in asked.full, reset=name in asked.reset
+            )
             if ended.status == "failed":
                 bad.add(name)
                 assert isinstance(ended.error, dp.PipelineError), label
-                assert " at " in str(ended.error), label
+                is_injected = " at " in str(ended.error)
+                assert is_injected or refused, label
                 reached = self._reached(name, outcomes, before, now, label)
                 self.world.tables[name] = self.world.failed(name, reached)
-                self.counted["failed"] += 1
+                self.counted["failed" if is_injected else "refused"] += 1
                 continue
+            assert not refused, f"{label}: it took rows that break a rule"
             final, first = outcomes[-1], outcomes[0]
             assert now is not None, label
             assert final is not None, label
@@ -343,7 +300,8 @@ class Walker:
 
         def options(name: str) -> dict[str, Any]:
             about = declared[name]
-            return {"comment": about.comment, "table_properties": {RESET: about.allowed}}
+            columns = about.rules.options(self.world.query(name)) if about.rules else {}
+            return {"comment": about.comment, "table_properties": {RESET: about.allowed}, **columns}
 
         facts = values(declared["facts"].columns, declared["facts"].rows)
         people = values(declared["people"].columns, declared["people"].rows)
@@ -382,11 +340,20 @@ def values(columns: Columns, rows: Sequence[Row]) -> Values:
     return Values(ddl, *(tuple(row.get(name) for name, _ in columns) for row in rows))
 
 
-def content(look: Seen) -> tuple[Columns, list[str], tuple[str, str]]:
+def content(look: Seen) -> Content:
     """What a real table and the oracle's can be compared by."""
     columns = tuple((f.name, f.dataType.simpleString()) for f in look.schema.fields)
     about = look.comment or "", look.properties.get(RESET, "")
-    return columns, sorted(map(str, look.rows)), about
+    return columns, sorted(map(str, look.rows)), about, _rules_of(look)
+
+
+def _rules_of(look: Seen) -> tuple[Any, ...] | None:
+    """What a table shows of its declared columns; None when it has none."""
+    fields = {field.name: field for field in look.schema.fields}
+    if "d" not in fields:
+        return None
+    n, default = fields["n"], fields["d"].metadata.get("CURRENT_DEFAULT")
+    return n.metadata.get("comment"), not n.nullable, default, constraints_of(look.properties)
 
 
 def ids(look: Seen | None) -> set[str]:

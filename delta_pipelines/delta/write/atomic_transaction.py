@@ -77,6 +77,7 @@ class DeltaTransaction:
         self._wrote = self._cleared = self._removed = self._marked = self._done = False
         self._checked = False
         self._predicate: str | None = None
+        self.landed: int | None = None
 
     @property
     def location(self) -> str:
@@ -253,7 +254,7 @@ class DeltaTransaction:
         with active(self._spark):
             keeps = {KEEPS_ROWS_KEY: True} if self._keeps_rows() else {}
             text = json.dumps({**user_metadata, **keeps}, default=str, sort_keys=True)
-            version = self._land(text)
+            self.landed = version = self._land(text)
         self._done = True
         with self._working():
             if not self._opened.registered:
@@ -319,7 +320,10 @@ class DeltaTransaction:
         self._checked = True
         if (self.base is None or self.base.files != 0) and has_new_rules(stored, wanted):
             with self._working():
-                check_kept_rows(self._staging.rows(), stored, wanted, self._dataset)
+                rows = self._staging.rows()
+                if self._predicate is not None:  # the other rows are replaced
+                    rows = rows.where(f"NOT coalesce(({self._predicate}), false)")
+                check_kept_rows(rows, stored, wanted, self._dataset)
 
     def _keeps_rows(self) -> bool:
         """True if only properties, comment or layout change; for Delta that is a WRITE too."""

@@ -68,6 +68,7 @@ class SeveralCommits:
         reached(Step.BEGIN, self._dataset)
         with explained(self._dataset):
             self.base: TableState | None = described_table(spark, identifier)
+        self.landed: int | None = None
         self._definition: TableDefinition | None = None
         self._rows: list[DataFrame] = []
         self._cleared = self._done = False
@@ -202,7 +203,7 @@ class SeveralCommits:
             wrote = self._write(text)
             if self.base is not None:
                 self._alter(self.base)
-            self._done = True
+            self._done, self.landed = True, wrote
             reached(Step.RECACHE, self._dataset)
             self._spark.catalog.refreshTable(self._name)
             state = described_table(self._spark, self.identifier)

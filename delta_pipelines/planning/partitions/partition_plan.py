@@ -40,8 +40,8 @@ class PartitionPlan:
 
     @property
     def stale(self) -> tuple[str, ...]:
-        """The partitions that a refresh may change, in order; empty while it is not known."""
-        return tuple(k for k in self.every if k not in self.fresh) if self.is_known else ()
+        """The partitions that a refresh may change, in order; all of them while it is not known."""
+        return tuple(k for k in self.every if k not in self.fresh) if self.is_known else self.every
 
     @property
     def computed(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from delta_pipelines.errors import DatasetError
 from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines.planning.partitions import partition_plan
 from delta_pipelines_tests.support.daily_tables import KEYS, Daily, sql_day
@@ -68,6 +69,41 @@ def test_a_deletion_between_two_commits_of_a_run(
     daily.refreshed()
     assert daily.is_whole()
     assert daily.refreshed() == ()
+
+
+@pytest.mark.parametrize(("step", "number"), [(Step.COMMIT, 2), (Step.RECACHE, 1)])
+def test_a_retry_of_a_forced_run_computes_what_is_left(
+    spark, schema, monkeypatch, step, number
+) -> None:
+    """Step `RECACHE` is after the commit, so that commit is not repeated."""
+    monkeypatch.setattr(partition_plan, "AT_ONCE", 2)
+    daily = Daily.made(spark, schema)
+    daily.refreshed()
+    happened = []
+
+    def busy(reached: Step, name: str) -> None:
+        if reached is step and name == daily.table:
+            happened.append(name)
+            if len(happened) == number:
+                raise DatasetError("busy", dataset="t", transient=True)
+
+    with observing(busy):
+        result = daily.run(force=True)
+    assert (result.error, result.attempts) == (None, 2)
+    assert [commit.keys for commit in result.partitions.commits] == [KEYS[:2], KEYS[2:4], KEYS[4:]]
+    assert daily.is_whole()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_new_rule_counts_for_the_rows_that_a_refresh_keeps(spark, schema, layout) -> None:
+    daily = Daily.made(spark, schema, **layout)
+    daily.update("bad", 2)
+    daily.refreshed()
+    daily.update("good", 2)
+    ruled = Daily(spark, schema, {**layout, "constraints": {"no_bad": "v <> 'bad'"}})
+    assert "no_bad" in str(failure(ruled.run("2024-01-03")))
+    assert ruled.refreshed("2024-01-02") == ("2024-01-02",)
+    assert ruled.is_whole()
 
 
 def test_rows_outside_of_a_range_are_not_written_and_all_stays(spark, schema) -> None:

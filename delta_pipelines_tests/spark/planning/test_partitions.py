@@ -221,6 +221,13 @@ def test_partitions_of_partitions_follow_in_one_run(spark, schema, events):
 
     run_well(pipeline, spark)
     late(spark, events, "2024-01-02")
+    plan = pipeline.plan(spark, partitions="2024-01-02")
+    assert plan.datasets["t"].stale_partitions == ("2024-01-02",)
+    # This run writes their input, so all count as stale, and none is said to stay so.
+    assert plan.datasets["d"].stale_partitions == EVERY
+    assert "those of 1 partition that change in this run" in plan.datasets["d"].reason
+    assert "stays stale" not in str(plan)
+    assert pipeline.plan(spark, refresh=["d"]).datasets["d"].stale_partitions == ()
     done = run_well(pipeline, spark, partitions="2024-01-01..2024-01-02").results
     assert done["t"].partitions.refreshed == ("2024-01-02",)
     assert done["d"].partitions.refreshed == ("2024-01-02",)
