@@ -75,11 +75,18 @@ class Problem:
         return f"{subject}{self.message}{where}"
 
 
+MAX_LISTED = 50
+"""Problems in one message. An error has all of them in `problems`."""
+
+
 def _compose(headline: str, problems: Iterable[Problem]) -> str:
-    listed = list(problems)
-    if len(listed) == 1:
-        return str(listed[0])
-    return "\n".join([f"{headline} ({len(listed)}):", *(f"  - {p}" for p in listed)])
+    found = list(problems)
+    if len(found) == 1:
+        return str(found[0])
+    lines = [f"{headline} ({len(found)}):", *(f"  - {p}" for p in found[:MAX_LISTED])]
+    if len(found) > MAX_LISTED:
+        lines.append(f"  ... and {len(found) - MAX_LISTED} more.")
+    return "\n".join(lines)
 
 
 class DeclarationError(PipelineError):
