@@ -193,4 +193,4 @@ def _greatest_jvm(pid: int | None) -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(int(sys.argv[1]))))
+    sys.stdout.write(json.dumps(measure(int(sys.argv[1]))) + "\n")

@@ -75,18 +75,31 @@ class Problem:
         return f"{subject}{self.message}{where}"
 
 
-MAX_LISTED = 50
-"""Problems in one message. An error has all of them in `problems`."""
+MAX_LISTED = 30
+"""Most items that a message lists one by one, and most datasets that a report shows in full."""
+
+
+def at_most(lines: Sequence[str], indent: str = "") -> list[str]:
+    """The first lines of a long list, and a line that counts the others.
+
+    Args:
+        lines: One for each item.
+        indent: Put before the last line.
+
+    Example:
+        >>> at_most([f"- {n}" for n in range(1_000)])[-2:]
+        ['- 29', '... and 970 more.']
+    """
+    more = len(lines) - MAX_LISTED
+    return [*lines[:MAX_LISTED], *([f"{indent}... and {more:,} more."] if more > 0 else [])]
 
 
 def _compose(headline: str, problems: Iterable[Problem]) -> str:
-    found = list(problems)
-    if len(found) == 1:
-        return str(found[0])
-    lines = [f"{headline} ({len(found)}):", *(f"  - {p}" for p in found[:MAX_LISTED])]
-    if len(found) > MAX_LISTED:
-        lines.append(f"  ... and {len(found) - MAX_LISTED} more.")
-    return "\n".join(lines)
+    listed = list(problems)
+    if len(listed) == 1:
+        return str(listed[0])
+    lines = at_most([f"  - {problem}" for problem in listed], indent="  ")
+    return "\n".join([f"{headline} ({len(listed)}):", *lines])
 
 
 class DeclarationError(PipelineError):

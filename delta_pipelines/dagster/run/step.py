@@ -20,6 +20,7 @@ from delta_pipelines.dagster.run.report import (
 from delta_pipelines.dagster.run.step_request import step_request, stored_checkpoints
 from delta_pipelines.dagster.run_config import requested_refresh
 from delta_pipelines.dagster.specs.binding import binding_of, names_of
+from delta_pipelines.errors import MAX_LISTED
 from delta_pipelines.execution import Execution
 from delta_pipelines.model.results import DatasetResult
 
@@ -101,7 +102,9 @@ def run_step(
     with closing(execution.results()) as running:
         for result in running:
             results.append(result)
-            _log(context, result)
+            # The materialization of an unchanged dataset says the same.
+            if result.status != "unchanged" or result.reset_blocked or len(chosen) <= MAX_LISTED:
+                _log(context, result)
             if result.succeeded:
                 yield from reporter.events(result)
             else:
