@@ -63,9 +63,10 @@ def run_step(
     if not selected:
         context.log.info("No dataset is selected, so Spark is not started.")
         return
+    left = frozenset(chosen)
     for identifier in selected:
         finisher = finishing_run(binding.key_of(identifier), attempts, context.run)
-        if identifier not in chosen and finisher is not None:
+        if identifier not in left and finisher is not None:
             context.log.info(f"{identifier}: already finished by run {finisher}.")
             yield from carried_over(context, binding, identifier, finisher)
     if not chosen:
