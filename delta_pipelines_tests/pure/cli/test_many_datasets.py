@@ -146,5 +146,8 @@ def test_progress_that_does_not_fit_shows_running_datasets_and_counts(graph: Gra
             progress._ended[f"s.t{number}"] = ended(number, "completed")
         console.print(progress._render())
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert [next(w for w in line.split() if w.startswith("s.")) for line in lines[:2]] == ["s.t10", "s.t11"]
+    assert [next(w for w in line.split() if w.startswith("s.")) for line in lines[:2]] == [
+        "s.t10",
+        "s.t11",
+    ]
     assert lines[2:] == ["10 of 1,000 datasets have ended: 10 completed"]

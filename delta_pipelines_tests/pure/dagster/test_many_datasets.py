@@ -32,7 +32,8 @@ def test_the_failure_starts_with_what_failed() -> None:
     results = [ended(n, "skipped") for n in range(SIZE)]
     results[5] = ended(5, "failed", error=error)
     failed = failure("p", results)
-    assert failed is not None and failed.description is not None
+    assert failed is not None
+    assert failed.description is not None
     lines = failed.description.splitlines()
     assert lines[:2] == [
         "1,000 datasets of pipeline p: 999 skipped, 1 failed.",
