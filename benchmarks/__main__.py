@@ -19,6 +19,7 @@ NAMES = (
     "partition_refresh",
     "staged_full_refresh",
     "scaling",
+    "thousand_datasets",
     "merge",
     "merge_shapes",
 )
@@ -30,11 +31,15 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[*NAMES, []], default=list(NAMES))
     parser.add_argument("--rounds", type=int, help="rounds that count (default: each one's own)")
     parser.add_argument("--json", type=Path, help="file for the figures")
+    parser.add_argument("--datasets", type=int, nargs="+", help="sizes for `thousand_datasets`")
     options = parser.parse_args()
     contests = []
     for name in options.names or NAMES:
         module = importlib.import_module(f"benchmarks.{name}")
-        contests += module.run() if options.rounds is None else module.run(options.rounds)
+        given = {} if options.rounds is None else {"rounds": options.rounds}
+        if name == "thousand_datasets" and options.datasets:
+            given["sizes"] = options.datasets
+        contests += module.run(**given)
     report(contests, options.json)
 
 

@@ -75,11 +75,31 @@ class Problem:
         return f"{subject}{self.message}{where}"
 
 
+MAX_LISTED = 30
+"""Most items that a message lists one by one, and most datasets that a report shows in full."""
+
+
+def at_most(lines: Sequence[str], indent: str = "") -> list[str]:
+    """The first lines of a long list, and a line that counts the others.
+
+    Args:
+        lines: One for each item.
+        indent: Put before the last line.
+
+    Example:
+        >>> at_most([f"- {n}" for n in range(1_000)])[-2:]
+        ['- 29', '... and 970 more.']
+    """
+    more = len(lines) - MAX_LISTED
+    return [*lines[:MAX_LISTED], *([f"{indent}... and {more:,} more."] if more > 0 else [])]
+
+
 def _compose(headline: str, problems: Iterable[Problem]) -> str:
     listed = list(problems)
     if len(listed) == 1:
         return str(listed[0])
-    return "\n".join([f"{headline} ({len(listed)}):", *(f"  - {p}" for p in listed)])
+    lines = at_most([f"  - {problem}" for problem in listed], indent="  ")
+    return "\n".join([f"{headline} ({len(listed)}):", *lines])
 
 
 class DeclarationError(PipelineError):

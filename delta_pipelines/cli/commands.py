@@ -13,6 +13,7 @@ from rich.table import Table
 from delta_pipelines.cli.console import Credentials, console_on
 from delta_pipelines.cli.options import (
     SessionOptions,
+    details_option,
     lease_timeout_option,
     refresh_options,
     session_options,
@@ -69,11 +70,13 @@ def validate(target: str) -> None:
 @target_argument
 @session_options
 @refresh_options
+@details_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(
     target: str,
     options: SessionOptions,
     request: RefreshRequest,
+    details: bool,
     as_json: bool,
 ) -> None:
     """Show what a run would do; changes nothing. Exits with 1 when a dataset cannot be planned.
@@ -89,7 +92,7 @@ def plan(
     if as_json:
         click.echo(json.dumps(planned.to_dict(), indent=2))
     else:
-        console.print(plan_text(planned), end="", soft_wrap=True)
+        console.print(plan_text(planned, details=details), end="", soft_wrap=True)
     if planned.errors:
         if request.strict:
             errors.print(strict_refusal(planned), style="red")
@@ -100,11 +103,13 @@ def plan(
 @target_argument
 @session_options
 @refresh_options
+@details_option
 @lease_timeout_option
 def run(
     target: str,
     options: SessionOptions,
     request: RefreshRequest,
+    details: bool,
     lease_timeout: float,
 ) -> None:
     """Plan and run, with live progress. Exits with 1 when a dataset failed or was skipped."""
@@ -113,7 +118,9 @@ def run(
     pipeline = load_pipeline(target)
     check_names(pipeline, request)
     spark = session(options)
-    succeeded = run_in_terminal(pipeline, spark, console, request, lease_timeout=lease_timeout)
+    succeeded = run_in_terminal(
+        pipeline, spark, console, request, lease_timeout=lease_timeout, details=details
+    )
     if not succeeded:
         sys.exit(1)
 

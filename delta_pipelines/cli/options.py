@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from delta_pipelines.cli.console import Credentials
-from delta_pipelines.errors import SessionError
+from delta_pipelines.errors import MAX_LISTED, SessionError
 from delta_pipelines.planning.refresh_request import RefreshRequest
 from delta_pipelines.session.config import derby_database, spark_config, warehouse_location
 from delta_pipelines.session.session import LOCK_TIMEOUT
@@ -105,6 +105,12 @@ lease_timeout_option = click.option(
     metavar="SECONDS",
     help="Maximum wait of a table for another run that is writing to it.",
 )
+details_option = click.option(
+    "--details",
+    is_flag=True,
+    help=f"Show everything of every dataset. Of more than {MAX_LISTED}, the unchanged and the "
+    "skipped ones are otherwise only counted.",
+)
 _force = click.option(
     "--force", is_flag=True, help="Also refresh datasets whose sources have not changed."
 )
@@ -128,7 +134,6 @@ _reset_checkpoint = click.option(
 _refresh = click.option(
     "--refresh", multiple=True, metavar="NAME", help="Only these datasets; repeatable."
 )
-
 
 _partitions = click.option(
     "--partitions",

@@ -2,19 +2,25 @@
 
 from rich.text import Text
 
-from delta_pipelines.planning.plan import Plan
+from delta_pipelines.planning.plan import Plan, render_plan
 
 _STYLES = {"+": "green", "~": "yellow", "!": "bold magenta", "x": "bold red"}
 
 
-def plan_text(plan: Plan) -> Text:
-    """Colour a plan's lines by their signs."""
+def plan_text(plan: Plan, *, details: bool = False) -> Text:
+    """Colour a plan's lines by their signs.
+
+    Args:
+        details: True to show everything of every dataset, however many there are.
+    """
     text = Text()
-    for line in str(plan).splitlines():
+    for line in plan.redaction.text(render_plan(plan, details=details)).splitlines():
         sign = line.strip().removeprefix("column ").removeprefix("property ")[:1]
         style = _STYLES.get(sign, "") if not line.startswith("Plan ") else "bold"
         if line.strip().startswith(("note:", "reads ")):
             style = "dim"
+        if line.startswith("error: "):
+            style = "bold red"
         text.append(f"{line}\n", style=style)
     return text
 

@@ -5,14 +5,15 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from delta_pipelines.cli.results_table import STYLES
-from delta_pipelines.model.results import DatasetResult
+from delta_pipelines.errors import MAX_LISTED
+from delta_pipelines.model.results import DatasetResult, counted
 from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines.planning.plan import Plan
 
@@ -37,17 +38,29 @@ STEP_WORDS = {
 class Progress:
     """Show one line per dataset during a run; plain lines when there is no terminal.
 
+    When the datasets do not fit into the terminal, only the running ones have a line, above the
+    counts of all. Without a terminal, the unchanged and skipped ones of more than 30 datasets have
+    no line.
+
+    Args:
+        plan: The plan that is run.
+        console: The terminal, or a pipe.
+        details: True for a line for every dataset where there is no terminal.
+
     Example:
         >>> with Progress(plan, console_on()) as progress:
         ...     for result in pipeline.iter_results(plan, spark):
         ...         progress.ended(result)
     """
 
-    def __init__(self, plan: Plan, console: Console) -> None:
+    def __init__(self, plan: Plan, console: Console, *, details: bool = False) -> None:
         self._console = console
+        self._lists_all = details or len(plan.datasets) <= MAX_LISTED
         self._steps: dict[str, tuple[str, float]] = {}
         self._ended: dict[str, DatasetResult] = {}
-        self._datasets = [str(dataset.identifier) for dataset in plan.datasets.values()]
+        self._datasets = dict.fromkeys(
+            str(planned.identifier) for planned in plan.datasets.values()
+        )
         self._spinner = Spinner("dots")
         self._lock = threading.Lock()
         self._observer: AbstractContextManager[None] | None = None
@@ -77,7 +90,8 @@ class Progress:
         """Show that a dataset is finished."""
         with self._lock:
             self._ended[str(result.identifier)] = result
-        if not self._console.is_terminal:
+        is_listed = self._lists_all or result.status in ("completed", "failed")
+        if is_listed and not self._console.is_terminal:
             self._console.print(f"{result.status:>9}  {result.identifier}  {result.seconds:.1f} s")
 
     def _reached(self, step: Step, dataset: str) -> None:
@@ -91,7 +105,8 @@ class Progress:
     def _render(self) -> RenderableType:
         grid = Table.grid(padding=(0, 2))
         with self._lock:
-            for name in self._datasets:
+            fits = len(self._datasets) < self._console.height
+            for name in self._datasets if fits else self._running():
                 if name in self._ended:
                     ended = self._ended[name]
                     status = Text(ended.status, style=STYLES[ended.status])
@@ -101,4 +116,12 @@ class Progress:
                     grid.add_row(self._spinner, name, doing, f"{time.monotonic() - started:.1f} s")
                 else:
                     grid.add_row("", Text(name, style="dim"), Text("waiting", style="dim"), "")
-        return grid
+            return grid if fits else Group(grid, self._counts())
+
+    def _running(self) -> list[str]:
+        return [name for name in self._steps if name not in self._ended]
+
+    def _counts(self) -> str:
+        ended, every = list(self._ended.values()), len(self._datasets)
+        said = f": {counted(ended)}" if ended else ""
+        return f"{len(ended):,} of {every:,} datasets have ended{said}"

@@ -239,10 +239,10 @@ class Graph:
 
     def inputs(self, identifier: Identifier) -> tuple[Identifier, ...]:
         """Tables, persisted views and sources that a dataset reads, through temporary views."""
-        if identifier not in self._inputs:
-            flows = self.flows_of(identifier)
+        for part in self._missing(identifier, self._inputs):
+            flows = self.flows_of(part)
             read = dict.fromkeys(i for flow in flows for i in self.flow_inputs(flow))
-            self._inputs[identifier] = tuple(read)
+            self._inputs[part] = tuple(read)
         return self._inputs[identifier]
 
     def inputs_among(
@@ -276,16 +276,29 @@ class Graph:
 
     def parts(self, identifier: Identifier) -> tuple[Identifier, ...]:
         """A dataset and the temporary views that are inlined into its queries, also nested."""
-        if identifier not in self._parts:
-            flows = self.flows_of(identifier)
+        for part in self._missing(identifier, self._parts):
+            flows = self.flows_of(part)
             inlined = dict.fromkeys(i for flow in flows for i in self.inlined(flow))
-            self._parts[identifier] = (identifier, *inlined)
+            self._parts[part] = (part, *inlined)
         return self._parts[identifier]
 
     def inlined(self, flow: Flow) -> tuple[Identifier, ...]:
         """The temporary views that are inlined into a flow's query, directly or nested."""
         views = [i for i in flow.inputs.values() if self._is_inlined(i)]
         return tuple(dict.fromkeys(part for view in views for part in self.parts(view)))
+
+    def _missing(
+        self, identifier: Identifier, cache: Mapping[Identifier, object]
+    ) -> tuple[Identifier, ...]:
+        """What to compute before a dataset can be looked up in a cache.
+
+        The first time these are all temporary views, each after its inputs: one after the other, a
+        long chain of them needs no deep recursion.
+        """
+        if identifier in cache:
+            return ()
+        views = () if cache else (i for i in self.order if self._is_inlined(i) and i != identifier)
+        return (*views, identifier)
 
     def _is_inlined(self, identifier: Identifier) -> bool:
         return self._by_identifier[identifier].kind == "temporary_view"

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from delta_pipelines.errors import (
+    MAX_LISTED,
     CyclicDependencyError,
     DeclarationError,
     Problem,
@@ -140,11 +141,8 @@ def _pipeline_problems(pipeline: Declarations) -> list[Problem]:
             problems.append(Problem(f"The pipeline's {what} {name!r} cannot be used: {text}"))
     storage = pipeline.storage
     if storage is not None and (not storage.strip() or not storage.isprintable()):
-        problems.append(
-            Problem(
-                f"The pipeline's storage {storage!r} is not a path: it is blank or unprintable."
-            )
-        )
+        text = f"The pipeline's storage {storage!r} is not a path: it is blank or unprintable."
+        problems.append(Problem(text))
     return problems
 
 
@@ -281,7 +279,7 @@ class _Resolver:
     def _sql_reading(self, declaration: Declaration) -> SqlReading | None:
         if declaration.query is None or declaration.query.sql is None:
             return None
-        names = [d.name for d in self._datasets.values() if d.declaration is not declaration]
+        names = (d.name for d in self._datasets.values() if d.declaration is not declaration)
         given = declaration.inputs_given
         reading = read_sql(declaration.query.sql, declaration.inputs, names, given=given)
         for problem in reading.problems:
@@ -387,9 +385,11 @@ class _Resolver:
         return self._plain.get(identifier.plain)
 
     def _unknown(self, declaration: Declaration, text: str, name: str, more: str = "") -> None:
-        known = [d.name for d in self._datasets.values() if d.declaration is not declaration]
+        known = (d.name for d in self._datasets.values() if d.declaration is not declaration)
+        # A suggestion compares all names, which is slow for a thousand unknown names.
+        hint = suggestion(name, known) if self.unknown < MAX_LISTED else "."
         self.unknown += 1
-        self._problem(declaration, text + suggestion(name, known) + more)
+        self._problem(declaration, text + hint + more)
 
     def _problem(self, declaration: Declaration, text: str) -> None:
         self.problems.append(Problem(text, declaration.name, declaration.location))

@@ -78,7 +78,9 @@ def _is_bare_sample(table: TableName) -> bool:
 
 
 def _name_inputs(sql: str, datasets: Iterable[str]) -> str:
-    mentioned = [name for name in datasets if mentions(sql, name)]
+    folded = sql.lower()
+    # The first test is cheap, and a pipeline may have a thousand names.
+    mentioned = [name for name in datasets if name.lower() in folded and mentions(sql, name)]
     written = ", ".join(f"{name.rpartition('.')[2]!r}: {name!r}" for name in mentioned)
     return (
         f"If Spark understands it, name the datasets that it reads, each by its name in the text "

@@ -1,10 +1,11 @@
 """What a run did: one result per dataset, available as each dataset ends."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from delta_pipelines.errors import PipelineError, detail
+from delta_pipelines.errors import MAX_LISTED, PipelineError, at_most, detail
 from delta_pipelines.model.constraints import constraints_of
 from delta_pipelines.model.expectation_result import ExpectationResult
 from delta_pipelines.model.identifiers import Identifier
@@ -198,6 +199,24 @@ class DatasetResult:
         return detail(self.error, (self.name, *self.identifier.spellings))
 
 
+def listed(results: Sequence[DatasetResult]) -> Sequence[DatasetResult]:
+    """The results that a report shows one by one: all of a few, or those that did something.
+
+    Of more than 30 datasets, the unchanged and the skipped ones are only counted. A dataset that
+    was not refreshed fully as requested is always listed.
+    """
+    if len(results) <= MAX_LISTED:
+        return results
+    did = ("completed", "failed")
+    return [result for result in results if result.status in did or result.reset_blocked]
+
+
+def counted(results: Sequence[DatasetResult]) -> str:
+    """The number of results of each status, such as `3 completed, 997 unchanged`."""
+    counts = Counter(result.status for result in results)
+    return ", ".join(f"{count:,} {status}" for status, count in counts.items())
+
+
 @dataclass(frozen=True)
 class RunResult:
     """What a run did.
@@ -238,8 +257,8 @@ class PipelineRunError(PipelineError):
         failed = [r for r in result.results.values() if r.status == "failed"]
         skipped = [r for r in result.results.values() if r.status == "skipped"]
         lines = [f"{len(failed)} of {len(result.results)} datasets failed, {len(skipped)} skipped:"]
-        lines += [f"  - {r.name} failed: {r.failure}" for r in failed]
-        lines += [f"  - {r.name} skipped: {r.reason}" for r in skipped]
+        lines += at_most([f"  - {r.name} failed: {r.failure}" for r in failed], indent="  ")
+        lines += at_most([f"  - {r.name} skipped: {r.reason}" for r in skipped], indent="  ")
         super().__init__("\n".join(lines))
 
     @property

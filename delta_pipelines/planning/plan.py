@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pyspark.sql.types import StructType
 
-from delta_pipelines.errors import PipelineError, Problem, problem_of
+from delta_pipelines.errors import MAX_LISTED, PipelineError, Problem, at_most, problem_of
 from delta_pipelines.graph.graph import Graph
 from delta_pipelines.model.checkpoints import StreamSource
 from delta_pipelines.model.identifiers import Identifier
@@ -255,29 +255,59 @@ class PlannedPipeline(Protocol):
         ...
 
 
-def render_plan(plan: "Plan") -> str:
-    """Render a plan as a headline and a block of lines for each dataset."""
+def render_plan(plan: "Plan", *, details: bool = False) -> str:
+    """Render a plan as a headline and a block of lines for each dataset.
+
+    Of a plan of more than 30 datasets, the unchanged and skipped ones are only counted, and columns
+    of new tables and versions of inputs are left out.
+
+    Args:
+        details: True to show everything of every dataset.
+    """
+    datasets = plan.datasets.values()
+    is_brief = len(datasets) > MAX_LISTED and not details
     lines = [f"Plan of pipeline {plan.pipeline}: {_counts(plan)}"]
-    for dataset in plan.datasets.values():
-        lines += render_dataset(dataset)
+    shown = [dataset for dataset in datasets if not (is_brief and _is_quiet(dataset))]
+    for dataset in shown:
+        lines += render_dataset(dataset, is_brief=is_brief)
+    if len(shown) < len(datasets):
+        left_out = len(datasets) - len(shown)
+        lines.append(f"  {left_out:,} unchanged or skipped datasets are not listed.")
     lines += [f"warning: {warning}" for warning in plan.graph.warnings]
+    if is_brief and plan.errors:
+        # The dataset's own line may be far above the end of the text.
+        lines += at_most([f"error: {problem}" for problem in plan.errors])
     return "\n".join(lines)
 
 
-def render_dataset(dataset: "DatasetPlan") -> list[str]:
-    """Render the lines of one dataset."""
+def _is_quiet(dataset: "DatasetPlan") -> bool:
+    """True for a dataset that is left alone and of which there is nothing to say."""
+    if dataset.action != "none" or (dataset.error is not None and not dataset.skipped):
+        return False
+    left = dataset.notes or dataset.changes or dataset.reset_blocked or dataset.stale_partitions
+    return not left
+
+
+def render_dataset(dataset: "DatasetPlan", *, is_brief: bool = False) -> list[str]:
+    """Render the lines of one dataset.
+
+    Args:
+        is_brief: True to leave out columns of a new table and versions of inputs.
+    """
     sign = "x" if dataset.error is not None else _SIGNS[dataset.action]
     what = dataset.action.replace("_", " ")
     lines = [f"{sign} {dataset.identifier} ({dataset.kind}): {what} - {dataset.reason}"]
     changes = list(dataset.changes)
-    if dataset.action == "create" and dataset.declared is not None and dataset.definition:
+    if is_brief:
+        pass
+    elif dataset.action == "create" and dataset.declared is not None and dataset.definition:
         schema = dataset.definition.schema
         changes.insert(0, f"{len(schema)} declared columns: {described(schema)}")
     elif dataset.action == "create" and dataset.schema is not None:
         changes.insert(0, f"{len(dataset.schema)} columns: {', '.join(dataset.schema.names)}")
-    changes += [
-        f"reads {i.table} at version {i.version}" for i in dataset.inputs if i.version is not None
-    ]
+    if not is_brief:
+        read = [i for i in dataset.inputs if i.version is not None]
+        changes += [f"reads {i.table} at version {i.version}" for i in read]
     if dataset.partitions is not None:
         every, computed = dataset.partitions.every, frozenset(dataset.partitions.computed)
         left = [key for key in dataset.stale_partitions if key not in computed]
@@ -294,4 +324,4 @@ def _counts(plan: "Plan") -> str:
         if dataset.error is not None:
             key = "skipped" if dataset.skipped else "not possible"
         counts[key] = counts.get(key, 0) + 1
-    return ", ".join(f"{count} {key}" for key, count in counts.items()) or "nothing selected"
+    return ", ".join(f"{count:,} {key}" for key, count in counts.items()) or "nothing selected"

@@ -25,19 +25,23 @@ if TYPE_CHECKING:
 def leave_as_planned(
     spark: "SparkSession", planned: DatasetPlan, context: UpdateContext
 ) -> Outcome | None:
-    """Skip a table if the plan found nothing to do and this run changed no input.
+    """Skip a dataset if the plan found nothing to do and this run changed no input.
 
     A plan that the run has just made is trusted: later changes count for the next run. A plan that
-    was passed in may be old, and is compared with the table again. No lease is needed, because
-    nothing is written.
+    was passed in may be old: a table is compared with it again, and a view is checked again. No
+    lease is needed, because nothing is written.
 
     Returns:
-        None when the table must be checked again.
+        None when the dataset must be checked again.
     """
     before = planned.base
-    if planned.action != "none" or context.force or before is None:
+    if planned.action != "none" or context.force:
         return None
     if not context.reads_as_planned(planned.identifier):
+        return None
+    if planned.kind == "view" and planned.schema is not None and context.just_planned:
+        return Outcome("unchanged", "none", planned.reason, TableFacts(schema=planned.schema))
+    if before is None:
         return None
     if planned.streams and not context.just_planned:
         # New files may have arrived since the plan was made.

@@ -59,7 +59,7 @@ class RunPlans:
             PipelineError: The dataset can no longer be planned.
         """
         graph = self._plan.graph
-        flows = [f for f in graph.flows if f.target == identifier]
+        flows = graph.flows_of(identifier)
         # A stream reads the latest version of its source, whatever version the plan has read.
         streams = {i for flow in flows for i in stream_inputs(graph, flow)}
         behind = tables_behind(graph, identifier) - streams - {identifier}

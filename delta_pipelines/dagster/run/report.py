@@ -1,14 +1,13 @@
 """Report a plan and the results of a run: log lines, markdown and the failure."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import dagster as dg
 
 from delta_pipelines.dagster.run.metadata import MetadataEntry, refresh_word
 from delta_pipelines.dagster.specs.description import fenced
-from delta_pipelines.errors import PlanError, is_transient
-from delta_pipelines.model.results import DatasetResult
+from delta_pipelines.errors import PlanError, at_most, is_transient
+from delta_pipelines.model.results import DatasetResult, counted, listed
 from delta_pipelines.planning.plan import Plan
 
 _HEADER = "| dataset | kind | status | action | reason | version | rows | seconds |"
@@ -29,16 +28,22 @@ def result_line(result: DatasetResult) -> str:
 
 
 def results_table(results: Sequence[DatasetResult]) -> str:
-    """All results as a markdown table, in the order in which the datasets ended."""
-    return "\n".join([_HEADER, _RULE, *(_row(result) for result in results)])
+    """The results as a markdown table, in the order in which the datasets ended.
+
+    Of more than 30 datasets, the unchanged and skipped ones are only counted.
+    """
+    shown = listed(results)
+    rows = [_HEADER, _RULE, *(_row(result) for result in shown)] if shown else []
+    left_out = len(results) - len(shown)
+    more = [f"{left_out:,} unchanged or skipped datasets are not listed."] if left_out else []
+    return "\n".join([*rows, *([""] if rows and more else []), *more])
 
 
 def summary(pipeline: str, results: Sequence[DatasetResult]) -> str:
     """Summarize the results of a run in one sentence."""
-    counts = Counter(result.status for result in results)
-    said = ", ".join(f"{count} {status}" for status, count in counts.items())
     noun = "dataset" if len(results) == 1 else "datasets"
-    return f"{len(results)} {noun} of pipeline {pipeline}: {said or 'none selected'}"
+    said = counted(results) or "none selected"
+    return f"{len(results):,} {noun} of pipeline {pipeline}: {said}"
 
 
 def failure(pipeline: str, results: Sequence[DatasetResult]) -> dg.Failure | None:
@@ -51,8 +56,8 @@ def failure(pipeline: str, results: Sequence[DatasetResult]) -> dg.Failure | Non
     if not failed and not skipped:
         return None
     lines = [f"{summary(pipeline, results)}."]
-    lines += [f"- {result.name} failed: {_said(result)}" for result in failed]
-    lines += [f"- {result.name} skipped: {_said(result)}" for result in skipped]
+    lines += at_most([f"- {result.name} failed: {_said(result)}" for result in failed])
+    lines += at_most([f"- {result.name} skipped: {_said(result)}" for result in skipped])
     return dg.Failure(
         description="\n".join(lines),
         metadata={
@@ -82,7 +87,7 @@ def plan_failure(plan: Plan) -> dg.Failure | None:
     problems = plan.redaction.error(PlanError(plan.errors)).problems
     count = f"{len(problems)} of {len(plan.datasets)}"
     lines = [f"Nothing was run: {count} datasets of pipeline {plan.pipeline} cannot be planned."]
-    lines += [f"- {problem}" for problem in problems]
+    lines += at_most([f"- {problem}" for problem in problems])
     errors = [d.error for d in plan.datasets.values() if d.error is not None and not d.skipped]
     return dg.Failure(
         description="\n".join(lines),

@@ -20,6 +20,7 @@ from delta_pipelines.dagster.run.report import (
 from delta_pipelines.dagster.run.step_request import step_request, stored_checkpoints
 from delta_pipelines.dagster.run_config import requested_refresh
 from delta_pipelines.dagster.specs.binding import binding_of, names_of
+from delta_pipelines.errors import MAX_LISTED
 from delta_pipelines.execution import Execution
 from delta_pipelines.model.results import DatasetResult
 
@@ -62,9 +63,10 @@ def run_step(
     if not selected:
         context.log.info("No dataset is selected, so Spark is not started.")
         return
+    left = frozenset(chosen)
     for identifier in selected:
         finisher = finishing_run(binding.key_of(identifier), attempts, context.run)
-        if identifier not in chosen and finisher is not None:
+        if identifier not in left and finisher is not None:
             context.log.info(f"{identifier}: already finished by run {finisher}.")
             yield from carried_over(context, binding, identifier, finisher)
     if not chosen:
@@ -101,7 +103,9 @@ def run_step(
     with closing(execution.results()) as running:
         for result in running:
             results.append(result)
-            _log(context, result)
+            # The materialization of an unchanged dataset says the same.
+            if result.status != "unchanged" or result.reset_blocked or len(chosen) <= MAX_LISTED:
+                _log(context, result)
             if result.succeeded:
                 yield from reporter.events(result)
             else:

@@ -40,16 +40,17 @@ def step_request(
         The request for the chosen datasets, and sentences about parts of the run config that do not
         apply to this step.
     """
+    selected = frozenset(chosen)
     streams, asked = reset_names(graph), _asked_fully(graph, request)
     full = {
         table.name: table.identifier
         for table in graph.tables
-        if table.identifier in asked or (request.full_refresh_all and table.identifier in chosen)
+        if table.identifier in asked or (request.full_refresh_all and table.identifier in selected)
     }
     views = [view.name for view in graph.persisted_views if view.identifier in asked]
     reset = {name: streams[name] for name in sorted(request.reset_checkpoints)}
-    outside = [name for name, identifier in full.items() if identifier not in chosen]
-    outside_reset = [name for name, flows in reset.items() if flows[0].target not in chosen]
+    outside = [name for name, identifier in full.items() if identifier not in selected]
+    outside_reset = [name for name, flows in reset.items() if flows[0].target not in selected]
     started, started_reset = [], []
     for name in full.keys() - outside:
         runs = [
@@ -63,12 +64,13 @@ def step_request(
         runs = [a.run_id for a in attempts if name in a.request.reset_checkpoints]
         if _is_started(reset[name], runs, checkpoints):
             started_reset.append(name)
-    divided = any(table.has_partitions for table in graph.tables if table.identifier in chosen)
+    divided = any(table.has_partitions for table in graph.tables if table.identifier in selected)
     unused = () if divided else request.partitions
+    done_or_outside = {*outside, *started}
     narrowed = replace(
         request,
         refresh=tuple(str(identifier) for identifier in chosen),
-        full_refresh=tuple(str(full[n]) for n in full if n not in (*outside, *started)),
+        full_refresh=tuple(str(full[n]) for n in full if n not in done_or_outside),
         full_refresh_all=False,
         reset_checkpoints=tuple(n for n in reset if n not in (*outside_reset, *started_reset)),
         partitions=request.partitions if divided else (),

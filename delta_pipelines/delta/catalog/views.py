@@ -52,19 +52,15 @@ def load_view(spark: SparkSession, identifier: Identifier) -> ViewState | None:
     """
     if not spark.catalog.tableExists(identifier.quoted):
         return None
-    found = spark.catalog.getTable(identifier.quoted)
-    if found.tableType != "VIEW":
-        raise DatasetError(
-            f"the catalog has a table of this name ({found.tableType}), and a view cannot replace "
-            f"it: rename the dataset, or drop the table.",
-            dataset=str(identifier),
-        )
+    if not identifier.in_session_catalog:
+        _check_kind(identifier, str(spark.catalog.getTable(identifier.quoted).tableType))
     jvm = Jvm(spark)
     try:
         catalog = jvm.session.sessionState().catalog()
         entry = catalog.getTableMetadata(table_identifier(jvm, identifier))
     except AnalysisException:
         return None
+    _check_kind(identifier, str(entry.tableType().name()))
     properties = entries(entry.properties())
     return ViewState(
         identifier=identifier,
@@ -75,6 +71,15 @@ def load_view(spark: SparkSession, identifier: Identifier) -> ViewState | None:
         namespace=tuple(items(entry.viewCatalogAndNamespace())),
         settings=_counting(properties),
     )
+
+
+def _check_kind(identifier: Identifier, kind: str) -> None:
+    if kind != "VIEW":
+        raise DatasetError(
+            f"the catalog has a table of this name ({kind}), and a view cannot replace it: rename "
+            f"the dataset, or drop the table.",
+            dataset=str(identifier),
+        )
 
 
 def settings_kept(spark: SparkSession) -> dict[str, str] | None:
