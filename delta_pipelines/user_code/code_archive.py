@@ -1,0 +1,159 @@
+"""One zip of the Python files that a pipeline's functions may import on another machine."""
+
+import io
+import os
+import sys
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+from delta_pipelines.errors import SessionError
+from delta_pipelines.model.setting_names import SEND_CODE
+from delta_pipelines.user_code.author_code import NOT_THE_AUTHORS, import_root, is_the_authors
+
+MOST_BYTES = 32 * 1024 * 1024
+"""Maximum size of the files before compression."""
+MOST_FILES = 10_000
+
+_OWN = "delta_pipelines"
+_OWN_ROOT = Path(__file__).parents[2]
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+"""The earliest time in a zip. With a fixed time, equal files give an equal archive."""
+
+
+@dataclass(frozen=True)
+class CodeFolder:
+    """A folder that modules are imported from.
+
+    Args:
+        root: The folder that is on Python's path.
+        package: The only package or module to take, from a folder of installed libraries; None
+            for all of them.
+    """
+
+    root: Path
+    package: str | None = None
+
+
+def code_folders(modules: Iterable[ModuleType]) -> frozenset[CodeFolder]:
+    """The folders that modules of a pipeline were imported from.
+
+    Args:
+        modules: Modules that declare datasets. A module without a file, as in a notebook, has no
+            folder.
+
+    Example:
+        >>> import calendar
+        >>> code_folders([calendar])
+        frozenset()
+    """
+    found = set()
+    for module in modules:
+        file = getattr(module, "__file__", None)
+        spec = getattr(module, "__spec__", None)
+        name = spec.name if spec is not None else module.__name__
+        names = [Path(str(file)).stem] if name == "__main__" else name.split(".")
+        if not isinstance(file, str) or not file.endswith(".py") or names[0] in NOT_THE_AUTHORS:
+            continue
+        root = import_root(file, names)
+        if root is not None and root.is_dir():
+            found.add(CodeFolder(root, None if is_the_authors(file) else names[0]))
+    return frozenset(found)
+
+
+def code_archive(folders: Iterable[CodeFolder]) -> bytes:
+    """Pack the Python files of folders, and of this package, into one zip.
+
+    Of a folder it takes the modules and the packages that Python would import from it. It leaves
+    out data, hidden folders, virtual environments, installed libraries, and top-level modules with
+    the name of one of Python's own.
+
+    Raises:
+        SessionError: The files are too many, or too large.
+    """
+    packed: dict[str, Path] = {}
+    for folder in sorted(folders, key=str):
+        size = 0
+        for name, file in _files(folder):
+            size += file.stat().st_size
+            if len(packed) >= MOST_FILES or size > MOST_BYTES:
+                raise SessionError(
+                    f"The folder {folder.root} has too much Python code to send to the executors "
+                    f"of a cluster (more than {MOST_BYTES >> 20} MiB, or {MOST_FILES:,} files): "
+                    "move the pipeline's file into a folder of its own. Or install its modules "
+                    f"where the executors run, and set {SEND_CODE}=false."
+                )
+            packed.setdefault(name, file)
+    contents = {name: file.read_bytes() for name, file in packed.items()}
+    return _zip({**contents, **_own_files()})
+
+
+def _files(folder: CodeFolder) -> Iterator[tuple[str, Path]]:
+    """Name in the archive and file of each module of a folder."""
+    for path in _listed(folder.root):
+        name = path.name.partition(".")[0]
+        if name != (folder.package or name) or name in NOT_THE_AUTHORS:
+            continue
+        if _is_module(path):
+            yield path.name, path
+        elif _may_be_package(path) and _has_code(path):
+            yield from _of_package(path, path.name, frozenset())
+
+
+def _of_package(folder: Path, name: str, above: frozenset[str]) -> Iterator[tuple[str, Path]]:
+    real = os.path.realpath(folder)
+    if real in above:  # a link to a folder above it
+        return
+    for path in _listed(folder):
+        inner = f"{name}/{path.name}"
+        if _is_module(path):
+            yield inner, path
+        elif _may_be_package(path):
+            yield from _of_package(path, inner, above | {real})
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:  # a folder that this user may not read
+        return []
+
+
+def _is_module(path: Path) -> bool:
+    return path.suffix == ".py" and path.is_file() and os.access(path, os.R_OK)
+
+
+def _may_be_package(path: Path) -> bool:
+    """False for hidden folders, `site-packages`, `shop.db`, `day=2024-01-01` and environments."""
+    name = path.name
+    possible = name.isidentifier() and name != "__pycache__" and path.is_dir()
+    return possible and not (path / "pyvenv.cfg").exists()
+
+
+def _has_code(folder: Path) -> bool:
+    """True for a folder with modules, and for a loaded package without any at its top."""
+    return folder.name in sys.modules or any(map(_is_module, _listed(folder)))
+
+
+@lru_cache(maxsize=1)
+def _own_files() -> dict[str, bytes]:
+    """The files of this package, which a module of the pipeline imports too."""
+    folder = _OWN_ROOT / _OWN
+    return {name: file.read_bytes() for name, file in _of_package(folder, _OWN, frozenset())}
+
+
+def _zip(contents: dict[str, bytes]) -> bytes:
+    # Python finds a package without `__init__.py` only by the entry of its folder.
+    folders = {f"{folder.as_posix()}/": b"" for name in contents for folder in _above(name)}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted({**folders, **contents}.items()):
+            archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def _above(name: str) -> list[Path]:
+    return list(Path(name).parents)[:-1]
