@@ -29,7 +29,10 @@ _guard = threading.Lock()
 
 
 def send_code(spark: "SparkSession", graph: Graph) -> Path | None:
-    """Send the folders of a pipeline's modules, and this package, to a cluster as one zip.
+    """Send the code of a pipeline, and this package, to a cluster's executors as one zip.
+
+    The code is the folder from which the pipeline's module was imported, and other modules outside
+    of Python's libraries that this process has loaded.
 
     The executors' Python looks into it before its own libraries, so modules that are installed
     there too do no harm. A zip of equal content is sent once for each Spark application.
@@ -48,7 +51,8 @@ def send_code(spark: "SparkSession", graph: Graph) -> Path | None:
     if is_on_this_machine(context.master or "local") or _is_off(spark):
         return None
     with _guard:
-        content = code_archive(code_folders(declaring_modules(graph)))
+        folders = code_folders(declaring_modules(graph), list(sys.modules.values()))
+        content = code_archive(folders)
         name = f"pipeline_code_{hashlib.sha256(content).hexdigest()[:16]}.zip"
         path = temporary_folder(spark) / name
         if path.exists():
@@ -70,7 +74,7 @@ def declaring_modules(graph: Graph) -> list[ModuleType]:
 
     Example:
         >>> declaring_modules(sales.graph())  # doctest: +SKIP
-        [<module '__main__' from '/work/sales.py'>]
+        [<module 'sales' from 'sales.py'>]
     """
     names, files = set(), set()
     for declaration in (dataset.declaration for dataset in (*graph.flows, *graph.assets)):

@@ -4,7 +4,7 @@ import io
 import os
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,38 +30,55 @@ class CodeFolder:
 
     Args:
         root: The folder that is on Python's path.
-        package: The only package or module to take, from a folder of installed libraries; None
-            for all of them.
+        package: The only package or module to take from it; None for all of them.
     """
 
     root: Path
     package: str | None = None
 
 
-def code_folders(modules: Iterable[ModuleType]) -> frozenset[CodeFolder]:
-    """The folders that modules of a pipeline were imported from.
+def code_folders(
+    declaring: Collection[ModuleType], loaded: Iterable[object] = ()
+) -> frozenset[CodeFolder]:
+    """The folders that a pipeline's modules were imported from.
+
+    Of folders without a module that declares datasets, only packages with a loaded module count.
 
     Args:
-        modules: Modules that declare datasets. A module without a file, as in a notebook, has no
+        declaring: Modules that declare datasets. A module without a file, as in a notebook, has no
             folder.
+        loaded: All loaded modules. Python itself and installed libraries do not count.
 
     Example:
         >>> import calendar
         >>> code_folders([calendar])
         frozenset()
     """
-    found = set()
-    for module in modules:
-        file = getattr(module, "__file__", None)
-        spec = getattr(module, "__spec__", None)
-        name = spec.name if spec is not None else module.__name__
-        names = [Path(str(file)).stem] if name == "__main__" else name.split(".")
-        if not isinstance(file, str) or not file.endswith(".py") or names[0] in NOT_THE_AUTHORS:
-            continue
-        root = import_root(file, names)
-        if root is not None and root.is_dir():
-            found.add(CodeFolder(root, None if is_the_authors(file) else names[0]))
+    found = {
+        CodeFolder(root, None if is_the_authors(file) else names[0])
+        for file, root, names in map(_origin, declaring)
+        if root is not None
+    }
+    whole = {folder.root for folder in found if folder.package is None}
+    for module in loaded:
+        file, root, names = _origin(module)
+        if root is not None and root not in whole and is_the_authors(file):
+            found.add(CodeFolder(root, names[0]))
     return frozenset(found)
+
+
+def _origin(module: object) -> tuple[str, Path | None, list[str]]:
+    """The file of a module, the folder that it was imported from (None for none), and its name."""
+    # `sys.modules` may contain any object, and its attributes may have any type.
+    about = vars(module) if isinstance(module, ModuleType) else {}
+    file, name = about.get("__file__"), about.get("__name__")
+    if not isinstance(file, str) or not file.endswith(".py") or not isinstance(name, str):
+        return "", None, []
+    if name == "__main__":
+        name = getattr(about.get("__spec__"), "name", None) or Path(file).stem
+    names = name.split(".")
+    root = None if names[0] in NOT_THE_AUTHORS else import_root(file, names)
+    return file, root if root is not None and root.is_dir() else None, names
 
 
 def code_archive(folders: Iterable[CodeFolder]) -> bytes:

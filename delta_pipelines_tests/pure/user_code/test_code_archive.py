@@ -90,6 +90,25 @@ def test_the_folder_is_the_one_that_the_module_was_imported_from(tmp_path: Path)
     assert code_folders([script]) == {CodeFolder(tmp_path)}
 
 
+def test_of_other_folders_only_loaded_packages_are_packed(tmp_path: Path) -> None:
+    put(tmp_path, "jobs/shop.py", "lib/taxes/rates.py", "lib/other/x.py", "site-packages/dep.py")
+    shop = module("shop", tmp_path / "jobs/shop.py")
+    loaded = [
+        shop,
+        module("taxes.rates", tmp_path / "lib/taxes/rates.py"),
+        module("dep", tmp_path / "site-packages/dep.py"),
+        object(),
+        ModuleType("notebook"),
+        sys.modules["json"],
+        pytest,
+    ]
+    assert code_folders([shop], loaded) == {
+        CodeFolder(tmp_path / "jobs"),
+        CodeFolder(tmp_path / "lib", "taxes"),
+    }
+    assert packed(tmp_path / "lib", "taxes") == {"taxes/rates.py"}
+
+
 def test_a_module_without_a_file_has_no_folder(tmp_path: Path) -> None:
     cell = ModuleType("cell")
     cell.__file__ = str(tmp_path / "cell.ipynb")
