@@ -33,6 +33,10 @@ CHANGES: Mapping[str, tuple[When, ...]] = {
 }
 
 
+MERGES = [(name, layout) for layout in (DV, PLAIN) for name in CHANGES]
+"""Kinds of merges, with and without deletion vectors."""
+
+
 @dataclass
 class ClusterRuns:
     """The runs of one driver.
@@ -45,7 +49,7 @@ class ClusterRuns:
     spark: SparkSession
     folder: Path
 
-    def merge(self, name: str, layout: str) -> str:
+    def merge(self, name: str, layout: str) -> None:
         """Compare a merge by Delta's SQL, by our own executor and by `native`.
 
         Its source is too large for the driver by the session's settings, so executors keep it.
@@ -61,14 +65,7 @@ class ClusterRuns:
             changed = self.spark.range(200, 700, 1, 4).selectExpr("id", "id * 11 AS n", "'y' AS s")
             return changed.groupBy("id").agg(F.max("n").alias("n"), F.first("s").alias("s"))
 
-        return run_both(self.spark, path, source, "t.id = s.id", [*CHANGES[name]]).executor
-
-    def merges(self) -> int:
-        """All kinds of merges, without and with deletion vectors; returns their number."""
-        kinds = [(name, layout) for name in CHANGES for layout in (PLAIN, DV)]
-        for name, layout in kinds:
-            self.merge(name, layout)
-        return len(kinds)
+        run_both(self.spark, path, source, "t.id = s.id", [*CHANGES[name]])
 
     def streams(self) -> str:
         """Refresh streams in several runs, and compare them with a recomputation of everything."""

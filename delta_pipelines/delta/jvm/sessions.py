@@ -149,6 +149,15 @@ def file_settings(spark: SparkSession) -> dict[str, str]:
     return {str(entry._1()): str(entry._2()) for entry in read.getAll()}
 
 
+def heaps_of_cluster(spark: SparkSession) -> list[int]:
+    """Bytes of the heaps of the driver and of an executor; empty if Spark runs on one machine."""
+    if str(spark.sparkContext.master).startswith("local"):
+        return []
+    jvm = Jvm(spark)
+    driver = int(jvm.root.java.lang.Runtime.getRuntime().maxMemory())
+    return [driver, int(jvm.session.sparkContext().executorMemory()) << 20]
+
+
 def temporary_folder(spark: SparkSession) -> Path:
     """The folder of a Spark application's temporary files, on the driver; Spark deletes it."""
     return Path(str(spark.sparkContext._temp_dir))

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from delta_pipelines_tests.support.cluster_runs import MERGES
+from delta_pipelines_tests.support.shares import Share
 from delta_pipelines_tests.support.spark_cluster import SparkCluster, spark_cluster
 from delta_pipelines_tests.support.spark_workers import Worker, wait_for
 
@@ -138,8 +140,16 @@ def test_scripts_and_dagster_send_the_package_of_the_pipeline(driver: Worker, fo
     assert driver.do("answer = path == sys.path")
 
 
-def test_merges_are_deltas(driver: Worker) -> None:
-    assert driver.do("answer = runs.merges()") == 8
+def test_merges_are_deltas(driver: Worker, share: Share) -> None:
+    for name, layout in share.of(MERGES):
+        driver.do(f"runs.merge({name!r}, {layout!r})")
+
+
+def test_small_heaps_limit_what_a_merge_broadcasts(driver: Worker) -> None:
+    driver.do("from delta_pipelines.delta.jvm.sessions import heaps_of_cluster")
+    heap, executor = driver.do("answer = heaps_of_cluster(spark)")
+    assert executor == 512 << 20
+    assert 512 << 20 < heap <= 1 << 30
 
 
 def test_streams_are_a_recomputation(driver: Worker) -> None:
@@ -156,6 +166,6 @@ def test_a_worker_killed_in_a_run_loses_and_doubles_nothing(
     assert len(cluster.kill_worker()) >= 2
     (folder / "killed").touch()
     try:
-        driver.answer()
+        print(driver.answer())
     finally:
         cluster.add_worker(len(cluster.workers) + 1)
