@@ -5,7 +5,6 @@ of the modules that it uses, and an executor's Python imports them there.
 """
 
 import contextlib
-import hashlib
 import inspect
 import logging
 import sys
@@ -52,12 +51,11 @@ def send_code(spark: "SparkSession", graph: Graph) -> Path | None:
         return None
     with _guard:
         folders = code_folders(declaring_modules(graph), list(sys.modules.values()))
-        content = code_archive(folders)
-        name = f"pipeline_code_{hashlib.sha256(content).hexdigest()[:16]}.zip"
-        path = temporary_folder(spark) / name
+        archive = code_archive(folders)
+        path = temporary_folder(spark) / f"pipeline_code_{archive.digest}.zip"
         if path.exists():
             return path
-        path.write_bytes(content)
+        path.write_bytes(archive.zipped())
         before = list(sys.path)
         context.addPyFile(str(path))
         # PySpark also adds it to the path of this process, which has the modules themselves. What
@@ -65,7 +63,7 @@ def send_code(spark: "SparkSession", graph: Graph) -> Path | None:
         for added in set(sys.path) - set(before):
             with contextlib.suppress(ValueError):
                 sys.path.remove(added)
-        log.debug("Sent %s (%d bytes) to the executors", path, len(content))
+        log.debug("Sent %s (%d bytes) to the executors", path, path.stat().st_size)
         return path
 
 

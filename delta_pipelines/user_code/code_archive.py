@@ -1,10 +1,11 @@
 """One zip of the Python files that a pipeline's functions may import on another machine."""
 
+import hashlib
 import io
 import os
 import sys
 import zipfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,8 +21,38 @@ MOST_FILES = 10_000
 
 _OWN = "delta_pipelines"
 _OWN_ROOT = Path(__file__).parents[2]
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""The earliest time in a zip. With a fixed time, equal files give an equal archive."""
+
+
+@dataclass(frozen=True)
+class CodeArchive:
+    """Files for the path of another machine's Python.
+
+    Args:
+        files: Name in the archive -> content.
+    """
+
+    files: Mapping[str, bytes]
+
+    @property
+    def digest(self) -> str:
+        """A hash of the files, also of their names."""
+        found = hashlib.sha256()
+        for name, content in sorted(self.files.items()):
+            found.update(f"{name} {len(content)}\n".encode())
+            found.update(content)
+        return found.hexdigest()[:16]
+
+    def zipped(self) -> bytes:
+        """The archive as a zip."""
+        # Python finds a package without `__init__.py` only by the entry of its folder.
+        folders = {
+            f"{above}/": b"" for name in self.files for above in list(Path(name).parents)[:-1]
+        }
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in sorted({**folders, **self.files}.items()):
+                archive.writestr(name, content)
+        return buffer.getvalue()
 
 
 @dataclass(frozen=True)
@@ -81,8 +112,8 @@ def _origin(module: object) -> tuple[str, Path | None, list[str]]:
     return file, root if root is not None and root.is_dir() else None, names
 
 
-def code_archive(folders: Iterable[CodeFolder]) -> bytes:
-    """Pack the Python files of folders, and of this package, into one zip.
+def code_archive(folders: Iterable[CodeFolder]) -> CodeArchive:
+    """Read the Python files of folders, and of this package.
 
     Of a folder it takes the modules and the packages that Python would import from it. It leaves
     out data, hidden folders, virtual environments, installed libraries, and top-level modules with
@@ -105,7 +136,7 @@ def code_archive(folders: Iterable[CodeFolder]) -> bytes:
                 )
             packed.setdefault(name, file)
     contents = {name: file.read_bytes() for name, file in packed.items()}
-    return _zip({**contents, **_own_files()})
+    return CodeArchive({**contents, **_own_files()})
 
 
 def _files(folder: CodeFolder) -> Iterator[tuple[str, Path]]:
@@ -160,17 +191,3 @@ def _own_files() -> dict[str, bytes]:
     """The files of this package, which a module of the pipeline imports too."""
     folder = _OWN_ROOT / _OWN
     return {name: file.read_bytes() for name, file in _of_package(folder, _OWN, frozenset())}
-
-
-def _zip(contents: dict[str, bytes]) -> bytes:
-    # Python finds a package without `__init__.py` only by the entry of its folder.
-    folders = {f"{folder.as_posix()}/": b"" for name in contents for folder in _above(name)}
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in sorted({**folders, **contents}.items()):
-            archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content, zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
-
-
-def _above(name: str) -> list[Path]:
-    return list(Path(name).parents)[:-1]

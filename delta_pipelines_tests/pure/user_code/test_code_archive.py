@@ -1,10 +1,8 @@
 """Which files of a pipeline go to the executors of a cluster, as one zip."""
 
 import importlib.util
-import io
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from types import ModuleType
 
@@ -33,12 +31,8 @@ def module(name: str, file: Path) -> ModuleType:
 
 def packed(folder: Path, package: str | None = None) -> set[str]:
     """The files of the user in the archive of one folder."""
-    with zipfile.ZipFile(io.BytesIO(code_archive([CodeFolder(folder, package)]))) as archive:
-        return {
-            name
-            for name in archive.namelist()
-            if not name.startswith(OWN) and not name.endswith("/")
-        }
+    files = code_archive([CodeFolder(folder, package)]).files
+    return {name for name in files if not name.startswith(OWN)}
 
 
 def test_modules_and_packages_are_packed(tmp_path: Path) -> None:
@@ -116,11 +110,11 @@ def test_a_module_without_a_file_has_no_folder(tmp_path: Path) -> None:
 
 
 def test_equal_files_give_an_equal_archive(tmp_path: Path) -> None:
-    one = code_archive([CodeFolder(put(tmp_path / "a", "shop.py", "lib/x.py"))])
-    two = code_archive([CodeFolder(put(tmp_path / "b", "lib/x.py", "shop.py"))])
+    one = code_archive([CodeFolder(put(tmp_path / "a", "shop.py", "lib/x.py"))]).digest
+    two = code_archive([CodeFolder(put(tmp_path / "b", "lib/x.py", "shop.py"))]).digest
     assert one == two
     (tmp_path / "b/shop.py").write_text("changed = 1\n")
-    assert code_archive([CodeFolder(tmp_path / "b")]) != one
+    assert code_archive([CodeFolder(tmp_path / "b")]).digest != one
 
 
 @pytest.mark.parametrize("maximum", ["MOST_BYTES", "MOST_FILES"])
@@ -142,7 +136,7 @@ def test_a_python_without_libraries_imports_the_archive(tmp_path: Path) -> None:
         "shop.materialized_view('orders', 'SELECT 1')\n"
     )
     archive = tmp_path / "code.zip"
-    archive.write_bytes(code_archive([CodeFolder(tmp_path / "code")]))
+    archive.write_bytes(code_archive([CodeFolder(tmp_path / "code")]).zipped())
     code = f"import sys; sys.path.insert(1, {str(archive)!r}); import shop; print(shop.most.HERE)"
     command = [sys.executable, "-I", "-S", "-c", code]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

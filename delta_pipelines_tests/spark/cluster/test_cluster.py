@@ -64,6 +64,7 @@ def settings(cluster: SparkCluster) -> dict[str, str]:
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
@@ -166,6 +167,6 @@ def test_a_worker_killed_in_a_run_loses_and_doubles_nothing(
     assert len(cluster.kill_worker()) >= 2
     (folder / "killed").touch()
     try:
-        print(driver.answer())
+        assert driver.answer()
     finally:
         cluster.add_worker(len(cluster.workers) + 1)

@@ -42,6 +42,7 @@ def driver(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Worker]:
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
         "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xlog:gc:file=gc.log",
         "spark.ui.enabled": "false",
     }
