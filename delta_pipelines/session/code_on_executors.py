@@ -4,7 +4,6 @@ A function of a pipeline runs on the executors, which have another disk. It trav
 of the modules that it uses, and an executor's Python imports them there.
 """
 
-import contextlib
 import inspect
 import logging
 import sys
@@ -56,13 +55,14 @@ def send_code(spark: "SparkSession", graph: Graph) -> Path | None:
         if path.exists():
             return path
         path.write_bytes(archive.zipped())
-        before = list(sys.path)
-        context.addPyFile(str(path))
+        try:
+            context.addPyFile(str(path))
+        except BaseException:
+            path.unlink()  # not sent
+            raise
         # PySpark also adds it to the path of this process, which has the modules themselves. What
         # it imports later would come from the zip, and would count as other code.
-        for added in set(sys.path) - set(before):
-            with contextlib.suppress(ValueError):
-                sys.path.remove(added)
+        sys.path[:] = [entry for entry in sys.path if not entry.endswith(path.name)]
         log.debug("Sent %s (%d bytes) to the executors", path, path.stat().st_size)
         return path
 

@@ -76,13 +76,14 @@ class ClusterRuns:
         return self._check_streams(pipeline)
 
     def lose_in_stream(self) -> str:
-        """Refresh streams while a worker is killed."""
+        """Refresh streams while the worker with blocks of a micro-batch is killed."""
         pipeline = self._of_streams("lost_streams")
         self._land("lost_streams", 0)
         pipeline.run(self.spark)
         self._land("lost_streams", 1)
-        with self._killing_at(Step.BATCH):
-            pipeline.run(self.spark)
+        with self._killing_at(Step.MERGE):
+            result = pipeline.run(self.spark)
+        assert result.results["last"].attempts > 1  # else no block was lost
         return self._check_streams(pipeline)
 
     def lose_in_merge(self) -> str:
@@ -102,6 +103,7 @@ class ClusterRuns:
         rows = [tuple(row) for row in self.spark.table("lost_merge.kept").collect()]
         assert sorted(rows) == [(n, 2 * n) for n in range(500)]
         ended = result.results["kept"]
+        assert ended.attempts > 1  # else no block was lost
         assert pipeline.run(self.spark).results["kept"].status == "unchanged"
         version = self.spark.sql("DESCRIBE HISTORY lost_merge.kept").count() - 1
         assert version == ended.version, (version, ended)
