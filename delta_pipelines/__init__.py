@@ -58,12 +58,12 @@ from delta_pipelines.model.time_partitions import (
     WeeklyPartitions,
 )
 from delta_pipelines.pipeline import Pipeline
-from delta_pipelines.session.catalog_lock import CatalogLockedError
-from delta_pipelines.session.session import check_session, get_session
-from delta_pipelines.system.postgres_catalog import CatalogServerError, PostgresCatalog
 
 if TYPE_CHECKING:
     from delta_pipelines.planning.plan import DatasetPlan, Plan
+    from delta_pipelines.session.catalog_lock import CatalogLockedError
+    from delta_pipelines.session.session import check_session, get_session
+    from delta_pipelines.system.postgres_catalog import CatalogServerError, PostgresCatalog
     from delta_pipelines.update.lease import LeaseTimeoutError
 
 __version__ = "0.1.0"
@@ -119,11 +119,17 @@ __all__ = [
 
 
 _LATER = {
+    "CatalogLockedError": "session.catalog_lock",
+    "CatalogServerError": "system.postgres_catalog",
     "DatasetPlan": "planning.plan",
     "LeaseTimeoutError": "update.lease",
     "Plan": "planning.plan",
+    "PostgresCatalog": "system.postgres_catalog",
+    "check_session": "session.session",
+    "get_session": "session.session",
 }
-"""They need PySpark, which takes seconds to load and is not needed to declare a pipeline."""
+"""They need PySpark, which takes seconds to load, or a library that the executors of a cluster may
+not have. Neither is needed to declare a pipeline."""
 
 
 def __getattr__(name: str) -> object:

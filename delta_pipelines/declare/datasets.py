@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import overload
 
-from typing_extensions import Unpack
-
 from delta_pipelines.declare.argument_checks import check_text, check_texts, located, name_of
 from delta_pipelines.declare.expectations import DeclaresExpectations
 from delta_pipelines.declare.option_help import lists_options
@@ -15,6 +13,7 @@ from delta_pipelines.declare.options import (
     MaterializedViewOptions,
     StreamedTableOptions,
     TableOptions,
+    Unpack,
     ViewOptions,
     checked_declaration,
 )

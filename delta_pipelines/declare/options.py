@@ -1,5 +1,6 @@
 """The options of datasets, and checks of their Python types."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
@@ -29,6 +30,11 @@ from delta_pipelines.model.declarations import (
 )
 from delta_pipelines.model.partitions import Partitions, StaticPartitions
 from delta_pipelines.model.time_partitions import TimePartitions
+
+if sys.version_info >= (3, 11):  # the executors of a cluster need no library for this package
+    from typing import Unpack as Unpack
+else:
+    from typing_extensions import Unpack as Unpack
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -1,17 +1,22 @@
 """Which side of a join Spark should broadcast, decided by known counts instead of estimates."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.jvm.sessions import whole_number
+from delta_pipelines.delta.jvm.sessions import heaps_of_cluster, whole_number
 from delta_pipelines.delta.merge.materialized_rows import is_hinted
 
 BROADCAST_BYTES = "spark.delta_pipelines.merge.broadcastBytes"
-"""Setting: maximum size of rows that are broadcast (default 128 MiB)."""
+"""Setting: maximum size of rows that are broadcast (by default `broadcast_limit`)."""
 PATH_VALUES = 16
 """Approximate size of a file's path, as a number of values."""
 
 _BROADCAST_BYTES = 128 * 1024 * 1024
+_PART_OF_HEAP = 32
+"""A broadcast table takes about six times its estimated size while the driver builds it, and four
+datasets may be merged side by side."""
 _VALUE_BYTES = 16
 """Approximate bytes of a value in a broadcast table; Spark's index takes about as much again."""
 
@@ -30,6 +35,20 @@ def near(
     """
     if is_hinted(rows):
         return rows  # the user's hint takes precedence
-    limit = whole_number(rows.sparkSession, BROADCAST_BYTES, _BROADCAST_BYTES)
+    spark = rows.sparkSession
+    limit = whole_number(spark, BROADCAST_BYTES, broadcast_limit(heaps_of_cluster(spark)))
     size = count * _VALUE_BYTES * (len(rows.columns) if columns is None else columns)
     return F.broadcast(rows) if max(size, at_least) < limit else rows
+
+
+def broadcast_limit(heaps: Sequence[int]) -> int:
+    """The maximum size of rows that are broadcast: 128 MiB, less on a cluster with small heaps.
+
+    Args:
+        heaps: Bytes of the heaps of a cluster's driver and executors; empty on one machine.
+
+    Example:
+        >>> broadcast_limit([1 << 30, 512 << 20]) >> 20, broadcast_limit([]) >> 20
+        (16, 128)
+    """
+    return min([_BROADCAST_BYTES, *(heap // _PART_OF_HEAP for heap in heaps)])

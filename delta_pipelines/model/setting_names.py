@@ -10,6 +10,8 @@ TXN_AUTO_RESET = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 SHORTCUTS = "spark.delta_pipelines.shortcuts"
 """Setting of ours: `false` turns off the four shortcuts of a start and of small refreshes, which
 reach past the public interfaces of Spark, Delta, Hive and Hadoop."""
+SEND_CODE = "spark.delta_pipelines.sendCode"
+"""Setting of ours: `false` sends no Python modules of the pipeline to a cluster's executors."""
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 """Whether every write may add new columns of its rows to the table."""
 

@@ -25,6 +25,7 @@ from delta_pipelines.planning.storage_root import default_storage
 from delta_pipelines.planning.table_planner import TablePlanner
 from delta_pipelines.planning.view_planner import plan_view
 from delta_pipelines.security.redaction import Redaction
+from delta_pipelines.session.code_on_executors import send_code
 from delta_pipelines.session.session import check_catalog, check_session
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def make_plan(
     check_session(spark)
     check_catalog(spark, pipeline.catalog)
     graph = pipeline.graph()
+    send_code(spark, graph)
     redaction = Redaction.of(settings_of(spark), os.environ).knowing(
         *(flow.declaration.spark_conf for flow in graph.flows)
     )

@@ -35,6 +35,15 @@ _CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
 (`-XX:TieredStopAtLevel=1`) it would be 48 MiB, which the code that Spark generates fills: then no
 method can be called any more ("Out of space in CodeCache for adapters")."""
 
+_ON_ONE_MACHINE = {
+    # 200 and 50, their defaults, make small merges a quarter to a third slower.
+    "spark.sql.shuffle.partitions": "8",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.pyspark.python": sys.executable,
+    "spark.pyspark.driver.python": sys.executable,
+}
+"""A cluster has more cores, and another Python: there Spark's and Delta's own rules apply."""
+
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _EMBEDDED_DERBY = re.compile(r"jdbc:derby:(?!//|memory:)(?:;.*databaseName=)?(?P<path>[^;]+)")
 _LOG_SETTINGS = Path(__file__).with_name("session_log4j2.properties")
@@ -76,14 +85,12 @@ def spark_config(
         "spark.sql.warehouse.dir": location,
         "spark.sql.catalog.spark_catalog": CATALOG,
         IMPLEMENTATION: "hive",
-        # 200 and 50, their defaults, make small merges a quarter to a third slower.
-        "spark.sql.shuffle.partitions": "8",
-        "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.pyspark.python": sys.executable,
-        "spark.pyspark.driver.python": sys.executable,
         "spark.ui.showConsoleProgress": "false",
     }
-    if _is_local(extra.get("spark.master", config["spark.master"])):
+    master = extra.get("spark.master", config["spark.master"])
+    if is_on_this_machine(master):
+        config |= _ON_ONE_MACHINE
+    if _is_local(master):
         config |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     options = [_CODE_CACHE, *memory_options()]
     options += archive_options() if extra.get(SHORTCUTS, "true").lower() == "true" else []
@@ -172,6 +179,19 @@ def delta_problem(*, extensions: str, catalog: str) -> str | None:
         f"The Spark session is not set up for Delta: {' and '.join(missing)} before the session "
         "is built, or let `delta_pipelines.session.session.get_session` build it."
     )
+
+
+def is_on_this_machine(master: str) -> bool:
+    """True when a master's executors run on the machine of the driver, with its disk.
+
+    Args:
+        master: The value of `spark.master`.
+
+    Example:
+        >>> is_on_this_machine("local[*]"), is_on_this_machine("spark://master:7077")
+        (True, False)
+    """
+    return _is_local(master) or master.startswith("local-cluster[")
 
 
 def _jars(location: str, extra: Mapping[str, str], catalog: Catalog | None) -> dict[str, str]:

@@ -42,9 +42,9 @@ def start_spark(config: Mapping[str, str], catalog: PostgresCatalog | None) -> "
 
     secret = {} if catalog is None else {"password": catalog.secret() or ""}
     hide_credentials(Redaction.of(config).knowing(secret))
-    # The only way to tell PySpark's driver which Python its workers run; the setting
-    # `spark.pyspark.python` is read by `spark-submit` alone.
-    if config["spark.master"].startswith("local") or "PYSPARK_PYTHON" not in os.environ:
+    # PySpark's driver takes the Python of its workers only from this variable; the setting is read
+    # by `spark-submit` alone. On a cluster it is not set by us: then Spark's own rule applies.
+    if "spark.pyspark.python" in config:
         os.environ["PYSPARK_PYTHON"] = config["spark.pyspark.python"]
     builder = SparkSession.Builder()
     for key, value in config.items():

@@ -17,7 +17,7 @@ from types import ModuleType
 
 from delta_pipelines.system.process_identity import identity_of
 
-_NOT_THE_AUTHORS = frozenset(
+NOT_THE_AUTHORS = frozenset(
     {*sys.stdlib_module_names, "delta", "delta_pipelines", "py4j", "pyspark"} - {"__main__"}
 )
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -52,7 +52,7 @@ def author_code(modules: Iterable[ModuleType] | None = None) -> AuthorCode:
     roots, packages = set(), set()
     for module in loaded:
         names = _names(module)
-        root = _root(str(module.__file__), names) if names else None
+        root = import_root(str(module.__file__), names) if names else None
         if root is not None:
             roots.add(root)
             packages.add(names[0])
@@ -85,10 +85,10 @@ def _names(module: object) -> list[str]:
     if not isinstance(name, str) or not isinstance(file, str):
         return []
     names = name.split(".")
-    return names if names[0] not in _NOT_THE_AUTHORS and _is_the_authors(file) else []
+    return names if names[0] not in NOT_THE_AUTHORS and is_the_authors(file) else []
 
 
-def _root(file: str, names: list[str]) -> Path | None:
+def import_root(file: str, names: list[str]) -> Path | None:
     """The folder or archive that a module was imported from."""
     path = Path(file).absolute()
     if not path.is_file():
@@ -100,7 +100,8 @@ def _root(file: str, names: list[str]) -> Path | None:
 
 
 @lru_cache(maxsize=4096)
-def _is_the_authors(file: str) -> bool:
+def is_the_authors(file: str) -> bool:
+    """False for files of Python itself and of installed libraries."""
     path = Path(file).absolute()
     standard = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
     return not (_INSTALLED & set(path.parts) or standard & set(path.parents))
@@ -115,13 +116,13 @@ def _files(root: Path, packages: set[str]) -> Iterator[Path]:
             yield path
         elif _is_package(path, packages):
             for inner in path.rglob("*"):
-                if inner.suffix in _CODE and _is_the_authors(str(inner)) and inner.is_file():
+                if inner.suffix in _CODE and is_the_authors(str(inner)) and inner.is_file():
                     yield inner
 
 
 def _is_package(folder: Path, loaded: set[str]) -> bool:
     """True for a folder with code, and for a loaded namespace package, which has no file itself."""
-    if folder.name in _NOT_THE_AUTHORS or folder.name.startswith("."):
+    if folder.name in NOT_THE_AUTHORS or folder.name.startswith("."):
         return False
     return folder.name in loaded or any(folder.glob("*.py"))
 

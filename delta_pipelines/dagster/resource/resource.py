@@ -230,7 +230,8 @@ class DeltaPipelineResource(LazyPySparkResource):
                 "resources in separate runs, or give their pipelines one DeltaPipelineResource."
             ) from error
         # In memory: the catalog does not affect these settings, and Derby rejects some paths.
-        given = spark_config(self.warehouse, extra={IMPLEMENTATION: "in-memory"})
+        fixed = {key: requested[key] for key in ("spark.master",) if key in requested}
+        given = spark_config(self.warehouse, extra={**fixed, IMPLEMENTATION: "in-memory"})
         note_start(spark, requested, {**file_settings(spark), **given})
         return spark
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
+from pathlib import Path
 
 from py4j.clientserver import ClientServer
 from pyspark.sql import SparkSession
@@ -146,6 +147,20 @@ def file_settings(spark: SparkSession) -> dict[str, str]:
     read = root.org.apache.spark.SparkConf(False)
     root.org.apache.spark.util.Utils.loadDefaultSparkProperties(read, None)
     return {str(entry._1()): str(entry._2()) for entry in read.getAll()}
+
+
+def heaps_of_cluster(spark: SparkSession) -> list[int]:
+    """Bytes of the heaps of the driver and of an executor; empty if Spark runs on one machine."""
+    if str(spark.sparkContext.master).startswith("local"):
+        return []
+    jvm = Jvm(spark)
+    driver = int(jvm.root.java.lang.Runtime.getRuntime().maxMemory())
+    return [driver, int(jvm.session.sparkContext().executorMemory()) << 20]
+
+
+def temporary_folder(spark: SparkSession) -> Path:
+    """The folder of a Spark application's temporary files, on the driver; Spark deletes it."""
+    return Path(str(spark.sparkContext._temp_dir))
 
 
 @contextmanager

@@ -82,6 +82,14 @@ def test_a_cluster_keeps_its_addresses() -> None:
     assert "spark.driver.host" not in spark_config("w", extra={"spark.master": "spark://a:7077"})
 
 
+@pytest.mark.parametrize("master", ["spark://a:7077", "yarn", "k8s://https://a:6443"])
+def test_a_cluster_keeps_its_own_rules(master: str) -> None:
+    config = spark_config("w", extra={"spark.master": master})
+    ours = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions")
+    assert not {*ours, "spark.pyspark.python", "spark.pyspark.driver.python"} & config.keys()
+    assert not any(key.startswith("spark.executor") for key in config)
+
+
 @pytest.mark.parametrize(
     "extra",
     [

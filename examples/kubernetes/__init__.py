@@ -1,0 +1,1 @@
+"""A pipeline for Dagster on Kubernetes, with Spark's executors in pods."""
