@@ -122,7 +122,7 @@ def _plan(scope: PlanningScope, concerned: "Sequence[Dataset]", max_concurrency:
     """Plan the chosen datasets, each after its inputs.
 
     Args:
-        concerned: Tables and sources to load first, so that undeclared reads are noticed.
+        concerned: Tables and sources to look up first, so that undeclared reads are noticed.
         max_concurrency: Datasets loaded or planned at the same time.
     """
     graph, tables = scope.plan.graph, scope.tables
@@ -131,7 +131,8 @@ def _plan(scope: PlanningScope, concerned: "Sequence[Dataset]", max_concurrency:
     with active(scope.spark), planning_threads(scope.spark, number) as threads:
         flows = (flow for target in datasets for flow in graph.flows_of(target))
         scope.analysis.begin(flows, threads)
-        tables.load([dataset.identifier for dataset in concerned], threads)
+        needed = _needed(graph, scope.plan.chosen)
+        tables.load([dataset.identifier for dataset in concerned], threads, needed=needed)
         chosen = without_protected(scope.plan.chosen, graph.tables, tables.properties)
         planner = _DatasetPlanner(scope, TablePlanner(scope, chosen))
         planned: dict[Identifier, DatasetPlan] = {}
@@ -147,6 +148,12 @@ def _plan(scope: PlanningScope, concerned: "Sequence[Dataset]", max_concurrency:
         pins=tables.pins,
         chosen=chosen,
     )
+
+
+def _needed(graph: Graph, chosen: RefreshSet) -> frozenset[Identifier]:
+    """The tables and sources that a run of the chosen datasets reads or writes."""
+    written = {dataset.identifier for dataset in chosen.selected} | chosen.full
+    return frozenset(written).union(*(tables_behind(graph, i) for i in written))
 
 
 class _DatasetPlanner:

@@ -99,3 +99,16 @@ def test_an_unchanged_run_of_forty_prints_a_few_lines(spark, schema) -> None:
     lines = console.file.getvalue().splitlines()
     assert len(lines) < 10, lines
     assert lines[-1] == "40 datasets: 40 unchanged."
+
+
+def test_a_run_of_five_datasets_reads_no_other_logs(spark, schema, monkeypatch, caplog) -> None:
+    spark.sql(f"CREATE TABLE {schema}.src (id BIGINT) USING delta")
+    counters = Counters(spark, monkeypatch, caplog)
+    chosen = [f"t{number}" for number in range(4)]
+    requests = {}
+    for size in SIZES:
+        made = pipeline(schema, size)
+        made.run(spark)
+        requests[size] = counters.of(lambda made=made: made.run(spark, refresh=chosen))["JVM"]
+    # Only the question for the locations of all tables grows.
+    assert requests[40] <= requests[20] + 80, requests

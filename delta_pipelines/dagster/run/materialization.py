@@ -1,7 +1,7 @@
 """Report one successful dataset: its materialization, its partitions and its check results."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import dagster as dg
@@ -29,6 +29,7 @@ from delta_pipelines.dagster.run.partition_events import (
 )
 from delta_pipelines.dagster.run.previous_materialization import (
     ROW_COUNT,
+    Newest,
     Standing,
     is_asked,
     look_up,
@@ -52,12 +53,14 @@ class Reporter:
         binding: The pipeline's datasets and their asset keys.
         plan: The plan of the step.
         names_partitions: True if the run or its config names partitions.
+        newest: The newest materializations of unchanged datasets.
     """
 
     context: dg.AssetExecutionContext
     binding: PipelineBinding
     plan: Plan
     names_partitions: bool = False
+    newest: Newest = field(default_factory=dict)
 
     def checks(self, result: DatasetResult) -> dict[str, dg.AssetCheckKey]:
         """The selected checks of a dataset, by the expectation's name."""
@@ -119,7 +122,7 @@ class Reporter:
             if is_asked(result, checks=are_missing, lineage=lineage is not None):
                 declared = expectations_of(binding.graph, result.identifier)
                 conditions = {e.name: plan.redaction.text(e.condition) for e in declared}
-                standing = look_up(context.instance, key, result, conditions)
+                standing = look_up(context.instance, key, result, conditions, self.newest)
             shown = standing.lineage if result.status == "unchanged" else None
             if lineage is not None and result.facts is not None:
                 shown = table_lineage(lineage, result.facts.schema.names, binding.key_of)

@@ -1,7 +1,9 @@
 """Facts from the last materialization that still hold when a run changed nothing."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import dagster as dg
 
@@ -11,6 +13,12 @@ from delta_pipelines.dagster.run.partition_events import DATA_VERSION_TAG, TABLE
 from delta_pipelines.model.results import DatasetResult
 
 ROW_COUNT = "dagster/row_count"
+Newest: TypeAlias = "Mapping[dg.AssetKey, dg.EventLogEntry | None]"
+"""Asset -> its newest materialization."""
+_AT_ONCE = 500
+"""Assets in one query; databases limit the number of values in a list."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -42,19 +50,39 @@ def is_asked(result: DatasetResult, *, checks: bool, lineage: bool) -> bool:
     return checks or (unchanged and (not lineage or (counted and result.rows is None)))
 
 
+def newest_materializations(
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]
+) -> Newest:
+    """Look up the newest materializations of many assets, which is faster than one by one."""
+    newest: dict[dg.AssetKey, dg.EventLogEntry | None] = {}
+    try:
+        for start in range(0, len(keys), _AT_ONCE):
+            part = keys[start : start + _AT_ONCE]
+            for record in instance.get_asset_records(part):
+                newest[record.asset_entry.asset_key] = record.asset_entry.last_materialization
+    except Exception as error:  # noqa: BLE001 - metadata must not fail the run
+        log.debug("The newest materializations are looked up one by one: %s", type(error).__name__)
+    return newest
+
+
 def look_up(
     instance: dg.DagsterInstance,
     key: dg.AssetKey,
     result: DatasetResult,
     conditions: Mapping[str, str],
+    newest: "Newest | None" = None,
 ) -> Standing:
     """Look up an asset's newest materialization.
 
     Args:
         key: The asset.
         conditions: Name -> redacted condition of its expectations.
+        newest: Newest materializations that are known.
     """
-    latest = instance.get_latest_materialization_event(key)
+    if newest is not None and key in newest:
+        latest = newest[key]
+    else:
+        latest = instance.get_latest_materialization_event(key)
     materialization = latest.asset_materialization if latest is not None else None
     return standing_of(materialization, result, conditions) if materialization else Standing()
 

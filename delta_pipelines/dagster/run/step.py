@@ -10,6 +10,7 @@ from delta_pipelines.dagster.run.carried_over import carried_over, finishing_run
 from delta_pipelines.dagster.run.check_results import checks_left_out
 from delta_pipelines.dagster.run.earlier_attempts import earlier_attempts
 from delta_pipelines.dagster.run.materialization import Reporter, StepEvent
+from delta_pipelines.dagster.run.previous_materialization import newest_materializations
 from delta_pipelines.dagster.run.report import (
     failure,
     plan_failure,
@@ -90,7 +91,11 @@ def run_step(
     refused = plan_failure(plan) if request.strict else None
     if refused is not None:
         raise refused
-    reporter = Reporter(context, binding, plan, names_partitions=bool(request.partitions))
+    unchanged = [d.identifier for d in plan.datasets.values() if d.action == "none"]
+    newest = newest_materializations(context.instance, [*map(binding.key_of, unchanged)])
+    reporter = Reporter(
+        context, binding, plan, names_partitions=bool(request.partitions), newest=newest
+    )
     results: list[DatasetResult] = []
     execution = Execution(
         plan,

@@ -21,7 +21,7 @@ from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.planning_threads import submit_each
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
     from concurrent.futures import Executor, Future
 
     from pyspark.sql import DataFrame, SparkSession
@@ -88,20 +88,38 @@ class Tables:
         """The location of a table that the catalog has but whose files are missing."""
         return self._gone.get(identifier)
 
-    def load(self, identifiers: "Sequence[Identifier]", threads: "Executor | None" = None) -> None:
+    def load(
+        self,
+        identifiers: "Sequence[Identifier]",
+        threads: "Executor | None" = None,
+        *,
+        needed: "Container[Identifier] | None" = None,
+    ) -> None:
         """Load many tables as `state` does; an error is raised later, by `state`.
 
         Args:
             identifiers: The tables.
             threads: From `planning_threads`.
+            needed: The tables that are read or written; None for all. Of another table, the
+                location in the catalog is enough to recognise it, so that its log is not read.
         """
         loading: list[Future[None]] = []
         for start in range(0, len(identifiers), _ASKED_AT_ONCE):
             part = identifiers[start : start + _ASKED_AT_ONCE]
             self._look_up(part)
-            loading += submit_each(threads, self._load, part)
+            loaded = [i for i in part if needed is None or i in needed or not self._recognise(i)]
+            loading += submit_each(threads, self._load, loaded)
         for future in loading:
             future.result()
+
+    def _recognise(self, identifier: Identifier) -> bool:
+        """Record the location that the catalog has for a table; False when it must be loaded."""
+        entry = self._entries.get(identifier)
+        if entry is None or entry.location is None:
+            return False
+        self._seen[identifier] = entry.location
+        self._locations[entry.location] = identifier
+        return True
 
     def _load(self, identifier: Identifier) -> None:
         with suppress(DatasetError):

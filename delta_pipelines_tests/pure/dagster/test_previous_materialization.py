@@ -15,6 +15,7 @@ from delta_pipelines.dagster.run.previous_materialization import (
     Standing,
     is_asked,
     look_up,
+    newest_materializations,
     standing_of,
 )
 from delta_pipelines.dagster.specs.asset_keys import asset_key
@@ -47,6 +48,31 @@ def materialization(data_version="id:4"):
         },
         tags={"dagster/data_version": data_version},
     )
+
+
+def test_many_assets_are_looked_up_as_one_by_one():
+    keys = [dg.AssetKey(["s", f"t{number}"]) for number in range(6)]
+    with dg.DagsterInstance.ephemeral() as instance:
+        for key in keys[:4]:
+            for word in ("first", "second"):
+                event = dg.AssetMaterialization(key, metadata={"word": word})
+                instance.report_runless_asset_event(event)
+        instance.wipe_assets(keys[2:4])
+        instance.report_runless_asset_event(dg.AssetMaterialization(keys[3]))
+        instance.report_runless_asset_event(dg.AssetObservation(keys[4]))
+        newest = newest_materializations(instance, keys)
+        for key in keys:
+            assert newest.get(key) == instance.get_latest_materialization_event(key)
+        assert newest[keys[0]].asset_materialization.metadata["word"].value == "second"
+
+
+def test_what_is_known_is_not_looked_up():
+    class Instance:
+        def get_asset_records(self, keys):
+            raise OSError("the database is gone")
+
+    assert newest_materializations(Instance(), [KEY]) == {}
+    assert look_up(None, KEY, result(), DECLARED, {KEY: None}) == Standing()
 
 
 def test_stored_metadata_is_read_back_unchanged():

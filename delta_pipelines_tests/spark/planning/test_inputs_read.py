@@ -231,3 +231,18 @@ def test_inputs_bind_other_names_in_functions_sql_and_persisted_views(spark, sch
     assert rows_of(spark, f"{schema}.v") == [(1,)]
     assert rows_of(spark, f"{schema}.m") == [(1,)]
     assert rows_of(spark, f"{schema}.joined") == [(1, "a")]
+
+
+@pytest.mark.parametrize("how", ["table", "path"])
+def test_a_dataset_that_is_not_selected_is_refused_too(spark, schema, feed, how):
+    pipeline, path = written(spark, schema, feed)
+
+    @pipeline.materialized_view
+    def sneaky(spark):
+        if how == "table":
+            return spark.table(f"{schema}.orders")
+        return spark.read.format("delta").load(path)
+
+    error = pipeline.plan(spark, refresh=["sneaky"]).datasets["sneaky"].error
+    assert isinstance(error, UndeclaredInputError)
+    assert f"{schema}.orders" in str(error)
