@@ -111,4 +111,4 @@ def test_a_run_of_five_datasets_reads_no_other_logs(spark, schema, monkeypatch, 
         made.run(spark)
         requests[size] = counters.of(lambda made=made: made.run(spark, refresh=chosen))["JVM"]
     # Only the question for the locations of all tables grows.
-    assert requests[40] <= requests[20] + 80, requests
+    assert requests[40] <= requests[20] + 6 * 20, requests

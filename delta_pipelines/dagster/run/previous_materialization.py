@@ -50,9 +50,7 @@ def is_asked(result: DatasetResult, *, checks: bool, lineage: bool) -> bool:
     return checks or (unchanged and (not lineage or (counted and result.rows is None)))
 
 
-def newest_materializations(
-    instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]
-) -> Newest:
+def newest_materializations(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> Newest:
     """Look up the newest materializations of many assets, which is faster than one by one."""
     newest: dict[dg.AssetKey, dg.EventLogEntry | None] = {}
     try:
