@@ -56,6 +56,11 @@ class SourceSight:
     position: SourcePosition | None
     table: Path | None = None
 
+    @property
+    def is_recorded(self) -> bool:
+        """True if the position is known only from Dagster's records."""
+        return self.position is not None and self.position.log is None
+
     def moved(self, since: SourcePosition | None) -> bool:
         """True if its rows may have changed since an earlier position."""
         if self.position is None:

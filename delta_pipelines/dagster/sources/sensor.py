@@ -97,13 +97,14 @@ def source_sensor_of(
     def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         folder = warehouse.get_value() if isinstance(warehouse, dg.EnvVar) else warehouse
         before = read_cursor(context.cursor)
-        now, moved, unknown = dict(before), [], []
+        now, moved, unknown, recorded = dict(before), [], [], 0
         for spec in chosen_specs:
             identifier = binding.identifiers[spec.key]
             sight = look_at(context.instance, spec.key, identifier, folder)
             if sight.position is None:
                 unknown.append(str(identifier))
                 continue
+            recorded += sight.is_recorded
             if sight.moved(before.get(str(identifier))):
                 moved.append(identifier)
             now[str(identifier)] = sight.position
@@ -111,6 +112,10 @@ def source_sensor_of(
         hint = (
             f" Not found in the warehouse: {', '.join(unknown)}; observe each of them once."
             * bool(unknown)
+        )
+        hint += (
+            f" For {recorded} of {len(chosen_specs)} sources the last observation or "
+            "materialization counts, because this process cannot read their logs." * bool(recorded)
         )
         chosen = downstream(binding.graph, moved)
         if not chosen:

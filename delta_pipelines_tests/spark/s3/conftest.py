@@ -51,7 +51,10 @@ def start(
     tmp_path_factory: pytest.TempPathFactory,
     process_settings: dict[str, str],
 ) -> Iterator[Start]:
-    """Starts a process with a session over the warehouse on S3: `start("name")`."""
+    """Starts a process with a session over the warehouse on S3: `start("name")`.
+
+    Its code has the names `spark`, and `catalog` and `settings` of the session.
+    """
     folder = tmp_path_factory.mktemp("processes")
     secret = {"DELTA_PIPELINES_CATALOG_PASSWORD": PASSWORD, **CREDENTIALS}
     made: list[Worker] = []
@@ -61,8 +64,9 @@ def start(
         worker = Worker(Path(folder / name), PREAMBLE, secret)
         made.append(worker)
         worker.start(
-            f"spark = dp.get_session({warehouse!r}, catalog={catalog.url!r}, "
-            f"config={settings!r}); answer = 'open'"
+            f"catalog, settings = {catalog.url!r}, {settings!r}\n"
+            f"spark = dp.get_session({warehouse!r}, catalog=catalog, config=settings)\n"
+            "answer = 'open'"
         )
         return worker
 
