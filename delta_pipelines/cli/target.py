@@ -15,6 +15,12 @@ from delta_pipelines.errors import PipelineError
 from delta_pipelines.pipeline import Pipeline
 from delta_pipelines.security.redaction import Redaction
 from delta_pipelines.session.python_workers import let_workers_import
+from delta_pipelines.user_code.author_code import is_the_authors
+
+_LATER = (
+    " Spark has not started while the file is imported: make this (a UDF, a column) inside the "
+    "dataset's function."
+)
 
 
 def load_pipeline(target: str) -> Pipeline:
@@ -90,8 +96,11 @@ def _failed(error: Exception) -> str:
     if isinstance(error, SyntaxError):
         position = f"{error.filename}:{error.lineno}"
         return f"is not valid Python: {error.msg} ({position})."
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"raised {type(error).__name__}: {error} ({last.filename}:{last.lineno})."
+    frames = traceback.extract_tb(error.__traceback__)
+    authors = [f for f in frames if f.filename[:1] != "<" and is_the_authors(f.filename)]
+    last = (authors or frames)[-1]
+    hint = _LATER if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error) else ""
+    return f"raised {type(error).__name__}: {error} ({last.filename}:{last.lineno}).{hint}"
 
 
 def _file(where: str) -> Path:

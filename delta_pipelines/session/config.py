@@ -97,6 +97,11 @@ def spark_config(
     options += [] if _logs_by_own_settings(extra) else [_log_option()]
     if uses_s3(location, extra):
         config |= s3_settings(extra)
+    elif location.startswith(("s3:", "s3n:")) and "spark.hadoop.fs.s3.impl" not in extra:
+        raise SessionError(
+            f"The warehouse {location} has a scheme that Hadoop does not know. Its S3 client has "
+            f"the scheme s3a: write s3a:{location.partition(':')[2]}."
+        )
     if catalog is not None:
         config |= PostgresCatalog.of(catalog).settings()
     elif CONNECTION_URL not in extra and extra.get(IMPLEMENTATION) != "in-memory":
@@ -226,7 +231,7 @@ def _metastore_folder(location: str) -> str:
         raise SessionError(
             f"The catalog cannot live in the warehouse {location}, because its database (Derby) "
             f"needs a local folder: give the session a catalog on PostgreSQL "
-            f'(`catalog="postgresql://..."`), name a metastore in `{CONNECTION_URL}`, '
+            f'(`catalog="postgresql://..."`, `--catalog`), name a metastore in `{CONNECTION_URL}`, '
             "or set `spark.sql.catalogImplementation` to `in-memory`."
         )
     if any(character in location for character in ';"\\'):

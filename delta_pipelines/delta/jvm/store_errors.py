@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 _S3 = re.compile(r"s3a|awssdk|Service: S3|S3Exception")
 _KEYS = (
-    "Credentials come from `spark.hadoop.fs.s3a.*` settings, the variables AWS_ACCESS_KEY_ID, "
-    "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, a profile file, or the machine's role."
+    "They come from the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, "
+    "a web identity, a profile file, or the machine's role; `spark.hadoop.fs.s3a.*` settings win."
 )
 _NO_CLIENT = (
     "This session has no S3 client. `dp.get_session` adds it if the warehouse is on S3, or if a "
@@ -19,7 +19,7 @@ _NO_BUCKET = (
 )
 _NO_CREDENTIALS = f"No credentials for S3 were found. {_KEYS}"
 _EXPIRED = f"The credentials for S3 have expired. Get new ones and start a new session. {_KEYS}"
-_WRONG_KEY = f"The store does not accept the credentials: key or secret is wrong. {_KEYS}"
+_WRONG_KEY = f"The store does not accept the credentials, because a key is wrong. {_KEYS}"
 _CLOCK = "The store refuses requests because this machine's clock is wrong. Set the clock."
 _REGION = (
     "The bucket is in another region. Set `spark.hadoop.fs.s3a.endpoint.region` to its region."
@@ -29,8 +29,8 @@ _NOT_ALLOWED = (
     "s3:GetObject, s3:PutObject and s3:DeleteObject on the warehouse's files."
 )
 _NO_ANSWER = (
-    "The store does not answer. Check the network, `spark.hadoop.fs.s3a.endpoint` and whether the "
-    "endpoint speaks TLS (`spark.hadoop.fs.s3a.connection.ssl.enabled`)."
+    "The store does not answer. Check the network and `spark.hadoop.fs.s3a.endpoint`, which begins "
+    "with `http://` or `https://`."
 )
 _PROBLEMS = (
     (r"ClassNotFoundException.*S3AFileSystem|S3AFileSystem not found", _NO_CLIENT),

@@ -87,3 +87,11 @@ def test_no_other_file_is_to_be_named_as_a_module(root: Path, file: str, line: s
     with pytest.raises(click.BadParameter) as caught:
         load_pipeline(f"{file}:shop")
     assert "as a module" not in caught.value.message
+
+
+def test_a_udf_at_the_top_of_a_file_is_an_error_of_that_line_with_the_remedy(root: Path) -> None:
+    udf = 'from pyspark.sql.functions import udf\nprice = udf(lambda n: n, "int")\n'
+    (root / "scratch_udf.py").write_text(PIPELINE + udf)
+    with pytest.raises(click.BadParameter, match=r"inside the dataset's function") as failed:
+        load_pipeline("scratch_udf.py:shop")
+    assert "scratch_udf.py:4)" in str(failed.value)

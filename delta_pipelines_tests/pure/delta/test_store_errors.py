@@ -2,7 +2,8 @@
 
 import pytest
 
-from delta_pipelines.delta.jvm.store_errors import store_problem
+from delta_pipelines.delta.jvm.store_errors import _PROBLEMS, store_problem
+from delta_pipelines.security.redaction import Redaction
 
 S3 = "software.amazon.awssdk.services.s3.model.S3Exception"
 
@@ -11,7 +12,7 @@ S3 = "software.amazon.awssdk.services.s3.model.S3Exception"
     ("name", "message", "sentence"),
     [
         (S3, "The provided token has expired. (Service: S3, Status Code: 400)", "have expired"),
-        (S3, "InvalidAccessKeyId (Service: S3, Status Code: 403)", "key or secret is wrong"),
+        (S3, "InvalidAccessKeyId (Service: S3, Status Code: 403)", "a key is wrong"),
         ("java.nio.file.AccessDeniedException", "s3a://b/t: PUT: AccessDenied", "do not allow"),
         (S3, "null (Service: S3, Status Code: 403, Request ID: x)", "do not allow this"),
         ("java.net.UnknownHostException", "getFileStatus on s3a://b/t: nowhere", "not answer"),
@@ -39,3 +40,8 @@ def test_a_refusal_of_s3_has_a_remedy(name: str, message: str, sentence: str) ->
 )
 def test_other_failures_are_not_of_the_store(message: str) -> None:
     assert store_problem([("java.io.IOException", message)]) is None
+
+
+@pytest.mark.parametrize("sentence", [sentence for _, sentence in _PROBLEMS])
+def test_a_sentence_is_not_taken_for_a_credential(sentence: str) -> None:
+    assert Redaction().text(f"s3a://b/t: {sentence}") == f"s3a://b/t: {sentence}"

@@ -67,6 +67,13 @@ def test_only_a_session_with_s3_has_them(tmp_path, warehouse, more, has) -> None
     assert (LOG_STORE_SETTING in made) == has
 
 
+def test_another_scheme_of_s3_is_refused_with_the_right_one(tmp_path: Path) -> None:
+    with pytest.raises(SessionError, match=r"write s3a://bucket/warehouse\.$"):
+        config(tmp_path, "s3://bucket/warehouse")
+    own = {"spark.hadoop.fs.s3.impl": "com.example.FileSystem"}
+    assert config(tmp_path, "s3://bucket/warehouse", **own)
+
+
 def test_the_users_client_and_log_store_win(tmp_path: Path) -> None:
     single = "io.delta.storage.S3SingleDriverLogStore"
     more = {PACKAGES: "org.apache.hadoop:hadoop-aws:3.4.1", LOG_STORE_SETTING: single}
