@@ -89,9 +89,23 @@ def test_no_other_file_is_to_be_named_as_a_module(root: Path, file: str, line: s
     assert "as a module" not in caught.value.message
 
 
-def test_a_udf_at_the_top_of_a_file_is_an_error_of_that_line_with_the_remedy(root: Path) -> None:
-    udf = 'from pyspark.sql.functions import udf\nprice = udf(lambda n: n, "int")\n'
-    (root / "scratch_udf.py").write_text(PIPELINE + udf)
-    with pytest.raises(click.BadParameter, match=r"inside the dataset's function") as failed:
-        load_pipeline("scratch_udf.py:shop")
-    assert "scratch_udf.py:4)" in str(failed.value)
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('import json\njson.loads("{")\n', r"JSONDecodeError: .*\(.*scratch_raises\.py:4\)\.$"),
+        (
+            # As `udf(f, "int")` does without a session; other tests of this process may have one.
+            (
+                "from pyspark.errors import PySparkRuntimeError as E\n"
+                'raise E(errorClass="SESSION_OR_CONTEXT_NOT_EXISTS", messageParameters={})\n'
+            ),
+            r"scratch_raises\.py:4\)\. .* inside the dataset's function\.$",
+        ),
+    ],
+)
+def test_a_file_that_raises_an_error_names_its_own_line_and_a_remedy(
+    root: Path, lines: str, said: str
+) -> None:
+    (root / "scratch_raises.py").write_text(PIPELINE + lines)
+    with pytest.raises(click.BadParameter, match=said):
+        load_pipeline("scratch_raises.py:shop")
