@@ -1,5 +1,6 @@
 """The run config of a pipeline's op: tables to refresh fully, partitions, streams to read again."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -72,9 +73,13 @@ def op_config_schema(op_name: str, graph: Graph) -> dict[str, dg.Field]:
 
 
 def _listed(enum: str, names: Mapping[str, str], description: str) -> dg.Field:
-    """A field for a list of names. Enums need different names per op, or Dagster mixes them up."""
+    """A field for a list of names."""
     values = [dg.EnumValue(name, description=text) for name, text in names.items()]
-    return dg.Field([dg.Enum(enum, values)], default_value=[], description=description)
+    # Dagster keeps one config schema a process for all that have equal names of fields and types.
+    # An op of another definition with the same name would get the names of the first one.
+    digest = hashlib.sha1(repr(names).encode(), usedforsecurity=False).hexdigest()[:8]
+    enum_type = dg.Enum(f"{enum}_{digest}", values)
+    return dg.Field([enum_type], default_value=[], description=description)
 
 
 def _enum_description(dataset: Table | View) -> str:

@@ -49,6 +49,19 @@ def test_a_typo_fails_before_launch(definitions, wrong):
         dg.validate_run_config(definitions.resolve_job_def("sales_refresh"), config(**wrong))
 
 
+def test_definitions_with_the_same_op_name_accept_their_own_tables_only():
+    """Dagster keeps config schemas for the whole process, by the names of fields and types."""
+    for table, other in (("bought", "sold"), ("sold", "bought")):
+        pipeline = Pipeline("traded", schema="traded")
+        pipeline.materialized_view(table, "SELECT 1 AS n")
+        made = build_pipeline_definitions(pipeline, spark=DeltaPipelineResource(warehouse="unused"))
+        job = made.resolve_job_def("traded_refresh")
+        of = lambda name: {"ops": {"traded": {"config": {"full_refresh": [name]}}}}  # noqa: E731
+        assert dg.validate_run_config(job, of(table))
+        with pytest.raises(dg.DagsterInvalidConfigError):
+            dg.validate_run_config(job, of(other))
+
+
 def test_the_enum_says_which_tables_cannot_be_refreshed_fully(definitions):
     job = definitions.resolve_job_def("sales_refresh")
     ops = job.run_config_schema.config_type.fields["ops"].config_type
