@@ -40,7 +40,6 @@ def refreshed(server):
     return commits, sum(files.values())
 
 
-@pytest.mark.promise(8)
 def test_a_backfill_killed_half_way_is_completed_by_another(server):
     killed = server.home / "killed"
     killed.write_text("2015-02-15")

@@ -24,7 +24,7 @@ from delta_pipelines_tests.support.kill_matrix import (
 from delta_pipelines_tests.support.pipelines import Injected, rows_of, version_of
 from delta_pipelines_tests.support.shares import Share
 
-pytestmark = pytest.mark.promise(8)
+pytestmark = [pytest.mark.promise(8), pytest.mark.timeout(1800)]
 
 COMMIT = "begin analyse write commit recache"
 STEPS = f"begin analyse define {COMMIT.removeprefix('begin ')}"

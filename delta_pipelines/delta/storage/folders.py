@@ -21,12 +21,10 @@ class Folder:
     Args:
         name: Last part of its path.
         path: Its path.
-        modified_ms: Modification time, in milliseconds since 1970.
     """
 
     name: str
     path: str
-    modified_ms: int
 
 
 def folders_in(spark: SparkSession, path: str) -> list[Folder]:
@@ -35,11 +33,7 @@ def folders_in(spark: SparkSession, path: str) -> list[Folder]:
     if not files.exists(hadoop_path):
         return []
     return [
-        Folder(
-            str(status.getPath().getName()),
-            str(status.getPath().toString()),
-            int(status.getModificationTime()),
-        )
+        Folder(str(status.getPath().getName()), str(status.getPath().toString()))
         for status in files.listStatus(hadoop_path)
         if status.isDirectory()
     ]

@@ -13,7 +13,10 @@ _EACH = ("compared", "computed", "refused", "stopped")
 
 @pytest.mark.parametrize(
     ("first", "walks", "steps"),
-    [(3, 4, 150), pytest.param(100, 40, 250, marks=pytest.mark.soak)],
+    [
+        (3, 4, 150),
+        *(pytest.param(n, 4, 250, marks=pytest.mark.soak) for n in range(100, 140, 4)),
+    ],
 )
 @pytest.mark.timeout(7200)
 def test_fresh_partitions_have_the_rows_of_a_full_recomputation(

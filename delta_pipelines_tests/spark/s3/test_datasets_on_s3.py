@@ -1,6 +1,6 @@
 """Datasets in a warehouse on S3, files on S3 as their input, the command and Dagster.
 
-The tests share one process and stand in an order.
+The tests share one process.
 """
 
 import json
@@ -10,7 +10,6 @@ import pytest
 from delta_pipelines_tests.spark.s3.conftest import WAREHOUSE
 from delta_pipelines_tests.support.s3_server import BUCKET, client
 
-pytestmark = pytest.mark.promise(8)
 LANDING = f"s3a://{BUCKET}/landing"
 
 
@@ -56,42 +55,48 @@ DONE = {"counted": "completed", "both": "completed"}
 SAME = dict.fromkeys(DONE, "unchanged")
 
 
-def test_new_files_are_read_once_whatever_their_names(process, store) -> None:
+@pytest.fixture(scope="module")
+def files(process, store):
+    """The process, in which a view and two flows have read the files that are there."""
     put(store, "a/first file.json", {"id": 1, "v": "x"})
     put(store, "a/day=1%20 ä.json", {"id": 2, "v": "y"})
     put(store, "a/{odd}[1].json", {"id": 3, "v": "z"})
     put(store, "b/b.json", {"id": 7, "v": "z"})
     process.do("spark.sql('CREATE SCHEMA files')\n" + FILES)
     assert process.do("answer = run_files()") == DONE
-    assert process.do("answer = run_files()") == SAME
+    return process
+
+
+def test_new_files_are_read_once_whatever_their_names(files, store) -> None:
+    assert files.do("answer = run_files()") == SAME
     both = [[1, "x", "a"], [2, "y", "a"], [3, "z", "a"], [7, "z", "b"]]
-    assert process.do("answer = content()") == {"counted": [[3]], "both": both}
+    assert files.do("answer = content()") == {"counted": [[3]], "both": both}
 
     put(store, "a/second file.json", {"id": 4, "v": "w"})
-    assert process.do("answer = run_files()") == DONE
-    assert process.do("answer = run_files()") == SAME
+    assert files.do("answer = run_files()") == DONE
+    assert files.do("answer = run_files()") == SAME
     both = sorted([*both, [4, "w", "a"]])
-    assert process.do("answer = content()") == {"counted": [[4]], "both": both}
+    assert files.do("answer = content()") == {"counted": [[4]], "both": both}
 
-    reset = process.do("answer = run_files(reset_checkpoints=['flow1'], refresh=['both'])")
+    reset = files.do("answer = run_files(reset_checkpoints=['flow1'], refresh=['both'])")
     assert reset == {"both": "completed"}
     again = sorted([*both, [7, "z", "b"]])
-    assert process.do("answer = content()")["both"] == again
-    full = process.do("answer = run_files(full_refresh=['both'], refresh=['both'])")
+    assert files.do("answer = content()")["both"] == again
+    full = files.do("answer = run_files(full_refresh=['both'], refresh=['both'])")
     assert full == {"both": "completed"}
-    assert process.do("answer = content()")["both"] == both
-    assert process.do("answer = run_files()") == SAME
+    assert files.do("answer = content()")["both"] == both
+    assert files.do("answer = run_files()") == SAME
 
 
-def test_a_moved_folder_of_files_is_refused(process, store) -> None:
+def test_a_moved_folder_of_files_is_refused(files, store) -> None:
     put(store, "c/moved.json", {"id": 1, "v": "x"})
     moved = FILES.replace('("a", "b")', '("c", "b")').replace("def from_files", "def moved")
-    process.do(moved.partition("def run_files")[0])
-    problem = process.do(
+    files.do(moved.partition("def run_files")[0])
+    problem = files.do(
         "answer = statuses(moved().run(spark, refresh=['both'], raise_on_error=False))"
     )["both"]
     assert f"{LANDING}/c" in problem
-    assert process.do("answer = run_files()") == SAME
+    assert files.do("answer = run_files()") == SAME
 
 
 STAGED = """
@@ -241,7 +246,9 @@ def command(*words):
 """
 
 
-def test_the_command_plans_runs_maintains_and_shows_the_history(process) -> None:
+@pytest.fixture(scope="module")
+def shop(process):
+    """The process, which has the pipeline `shop` and its source."""
     process.do(
         f"Path('shop.py').write_text({SHOP!r})\n"
         "import sys; sys.path.insert(0, '.')\n"
@@ -249,19 +256,23 @@ def test_the_command_plans_runs_maintains_and_shows_the_history(process) -> None
         "spark.sql('CREATE SCHEMA landing')\n"
         "spark.sql('CREATE TABLE landing.goods USING delta AS SELECT id FROM range(3)')"
     )
-    process.do(COMMAND)
-    code, text = process.do("answer = command('plan', 'shop.py:shop')")
+    return process
+
+
+def test_the_command_plans_runs_maintains_and_shows_the_history(shop) -> None:
+    shop.do(COMMAND)
+    code, text = shop.do("answer = command('plan', 'shop.py:shop')")
     assert code == 0, text
     assert "create" in text
-    code, text = process.do("answer = command('run', 'shop.py:shop')")
+    code, text = shop.do("answer = command('run', 'shop.py:shop')")
     assert code == 0, text
-    code, text = process.do("answer = command('run', 'shop.py:shop')")
+    code, text = shop.do("answer = command('run', 'shop.py:shop')")
     assert code == 0, text
     assert "unchanged" in text
-    code, text = process.do("answer = command('history', 'shop.py:shop', 'orders')")
+    code, text = shop.do("answer = command('history', 'shop.py:shop', 'orders')")
     assert code == 0, text
     assert "WRITE" in text
-    code, text = process.do("answer = command('maintain', 'shop.py:shop')")
+    code, text = shop.do("answer = command('maintain', 'shop.py:shop')")
     assert code == 0, text
 
 
@@ -299,27 +310,27 @@ def tick():
 """
 
 
-def test_a_run_of_dagster_and_the_sensor_with_its_observations(process) -> None:
-    process.do(DAGSTER)
-    assert set(process.do("answer = refreshes()").values()) <= {"create", "unchanged"}
-    assert set(process.do("answer = refreshes()").values()) == {"unchanged"}
+def test_a_run_of_dagster_and_the_sensor_with_its_observations(shop) -> None:
+    shop.do(DAGSTER)
+    assert set(shop.do("answer = refreshes()").values()) <= {"create", "unchanged"}
+    assert set(shop.do("answer = refreshes()").values()) == {"unchanged"}
 
-    asked, reason = process.do("answer = tick()")
+    asked, reason = shop.do("answer = tick()")
     assert asked == []
     assert "landing.goods" in reason
     assert "observe" in reason
-    uri, version = process.do("answer = observed()")
+    uri, version = shop.do("answer = observed()")
     assert uri == f"{WAREHOUSE}/landing.db/goods"
-    assert process.do("answer = tick()")[0] == [["counted", "orders"]]
-    assert process.do("answer = observed()") == [uri, version]
-    asked, reason = process.do("answer = tick()")
+    assert shop.do("answer = tick()")[0] == [["counted", "orders"]]
+    assert shop.do("answer = observed()") == [uri, version]
+    asked, reason = shop.do("answer = tick()")
     assert asked == []
     assert "For 1 of 1 sources the last observation or materialization counts" in reason
-    process.do("spark.sql('INSERT INTO landing.goods VALUES (9)')")
-    assert process.do("answer = tick()")[0] == []
-    assert process.do("answer = observed()[1]") != version
-    assert process.do("answer = tick()")[0] == [["counted", "orders"]]
-    assert process.do("answer = refreshes()")["orders"] == "refresh"
-    process.do("spark.sql('OPTIMIZE landing.goods')")
-    process.do("observed()")
-    assert process.do("answer = tick()")[0] == []
+    shop.do("spark.sql('INSERT INTO landing.goods VALUES (9)')")
+    assert shop.do("answer = tick()")[0] == []
+    assert shop.do("answer = observed()[1]") != version
+    assert shop.do("answer = tick()")[0] == [["counted", "orders"]]
+    assert shop.do("answer = refreshes()")["orders"] == "refresh"
+    shop.do("spark.sql('OPTIMIZE landing.goods')")
+    shop.do("observed()")
+    assert shop.do("answer = tick()")[0] == []

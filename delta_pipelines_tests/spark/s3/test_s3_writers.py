@@ -23,7 +23,15 @@ from delta_pipelines_tests.support.spark_workers import Worker
 pytestmark = [pytest.mark.promise(8), pytest.mark.timeout(3600)]
 LEASES, ROUNDS = 40, 4
 SOAK_LEASES, SOAK_ROUNDS = 500, 100
-SOAK = [pytest.mark.soak]
+
+
+def quick_and_long(quick: int, long: int) -> list[object]:
+    """A quick case, with lost answers, and two long ones, with and without."""
+    return [
+        pytest.param(quick, True, id=f"{quick}-lost answers"),
+        pytest.param(long, False, id=f"{long}-answers", marks=pytest.mark.soak),
+        pytest.param(long, True, id=f"{long}-lost answers", marks=pytest.mark.soak),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +65,7 @@ answer = "ready"
 """
 
 
-@pytest.mark.parametrize("lossy", [False, True], ids=["answers", "lost answers"])
-@pytest.mark.parametrize("count", [LEASES, pytest.param(SOAK_LEASES, marks=SOAK)])
+@pytest.mark.parametrize(("count", "lossy"), quick_and_long(LEASES, SOAK_LEASES))
 def test_each_lease_has_one_winner(pair, store, count, lossy, record_property) -> None:
     table, gap = f"t{count}{lossy}", 0.12
     for worker in pair:
@@ -88,8 +95,7 @@ def log_of(table):
 """
 
 
-@pytest.mark.parametrize("lossy", [False, True], ids=["answers", "lost answers"])
-@pytest.mark.parametrize("rounds", [ROUNDS, pytest.param(SOAK_ROUNDS, marks=SOAK)])
+@pytest.mark.parametrize(("rounds", "lossy"), quick_and_long(ROUNDS, SOAK_ROUNDS))
 def test_every_change_of_two_processes_is_there_once(
     pair, store, rounds, lossy, record_property
 ) -> None:
