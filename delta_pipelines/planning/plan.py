@@ -298,16 +298,10 @@ def render_dataset(dataset: "DatasetPlan", *, is_brief: bool = False) -> list[st
     what = dataset.action.replace("_", " ")
     lines = [f"{sign} {dataset.identifier} ({dataset.kind}): {what} - {dataset.reason}"]
     changes = list(dataset.changes)
-    if is_brief:
-        pass
-    elif dataset.action == "create" and dataset.declared is not None and dataset.definition:
-        schema = dataset.definition.schema
-        changes.insert(0, f"{len(schema)} declared columns: {described(schema)}")
-    elif dataset.action == "create" and dataset.schema is not None:
-        changes.insert(0, f"{len(dataset.schema)} columns: {', '.join(dataset.schema.names)}")
     if not is_brief:
         read = [i for i in dataset.inputs if i.version is not None]
-        changes += [f"reads {i.table} at version {i.version}" for i in read]
+        reads = [f"reads {i.table} at version {i.version}" for i in read]
+        changes = [*_new_columns(dataset), *changes, *reads]
     if dataset.partitions is not None:
         every, computed = dataset.partitions.every, frozenset(dataset.partitions.computed)
         left = [key for key in dataset.stale_partitions if key not in computed]
@@ -315,6 +309,18 @@ def render_dataset(dataset: "DatasetPlan", *, is_brief: bool = False) -> list[st
             changes.append(f"stays stale: {counted(left)} ({ranges_text(every, left)})")
     changes += [f"note: {note}" for note in dataset.notes]
     return lines + [f"    {change}" for change in changes]
+
+
+def _new_columns(dataset: "DatasetPlan") -> list[str]:
+    """One line about the columns of a table that is created; none for other datasets."""
+    if dataset.action != "create":
+        return []
+    if dataset.declared is not None and dataset.definition:
+        schema = dataset.definition.schema
+        return [f"{len(schema)} declared columns: {described(schema)}"]
+    if dataset.schema is not None:
+        return [f"{len(dataset.schema)} columns: {', '.join(dataset.schema.names)}"]
+    return []
 
 
 def _counts(plan: "Plan") -> str:
