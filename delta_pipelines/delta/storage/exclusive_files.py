@@ -28,13 +28,23 @@ def is_on_s3(path: JavaObject) -> bool:
 
 
 def content_of(files: JavaObject, path: JavaObject, most_bytes: int) -> bytes | None:
-    """Read the start of a file; None if it does not exist."""
-    try:
-        stream = files.open(path)
-    except Py4JJavaError as error:
-        if is_missing(error):
-            return None
-        raise
+    """Read the start of a file; None if it does not exist.
+
+    A file that another process replaces between two requests is read again: S3's client refuses to
+    read on in a file that is not the one that it opened.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return _read(files.open(path), most_bytes)
+        except Py4JJavaError as error:
+            if is_missing(error):
+                return None
+            if not _is_replaced(error) or attempt == _ATTEMPTS:
+                raise
+    return None
+
+
+def _read(stream: JavaObject, most_bytes: int) -> bytes:
     try:
         return bytes(stream.readNBytes(most_bytes))
     finally:
@@ -59,8 +69,7 @@ def create_file(files: JavaObject, path: JavaObject, content: bytes) -> bool:
             if found is not None:
                 return found == content
             # S3 also refuses while another request for this file is under way, which may fail.
-            refused = _name(error).endswith(".RemoteFileChangedException")
-            if not refused or attempt == _ATTEMPTS:
+            if not _is_replaced(error) or attempt == _ATTEMPTS:
                 raise
         else:
             return True
@@ -88,6 +97,12 @@ def write(stream: JavaObject, content: bytes) -> None:
 def is_missing(error: Py4JJavaError) -> bool:
     """Say whether an error means that a file or folder does not exist."""
     return _name(error) == "java.io.FileNotFoundException"
+
+
+def _is_replaced(error: Py4JJavaError) -> bool:
+    """Say whether a request was refused because the file is not the expected one."""
+    text = str(error.java_exception.toString())
+    return "RemoteFileChangedException" in text or "Status Code: 412" in text
 
 
 def _name(error: Py4JJavaError) -> str:

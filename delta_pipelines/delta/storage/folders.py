@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm
+from delta_pipelines.delta.storage.exclusive_files import content_of
 
 _LOCAL = re.compile(r"^file:/+")
 MOST_BYTES = 16_000_000
@@ -73,14 +74,17 @@ def read_text(spark: SparkSession, path: str) -> str:
     size = int(files.getFileStatus(hadoop_path).getLen())
     if size > MOST_BYTES:
         raise ValueError(f"{path} has {size:,} bytes, but at most {MOST_BYTES:,} are read.")
-    return _text(files.open(hadoop_path))
+    return _text(files, hadoop_path)
 
 
 def read_text_if_there(spark: SparkSession, path: str) -> str | None:
     """Read a small file; None if it does not exist."""
     hadoop_path, files = _opened(spark, path)
     # Existence is asked first: PySpark takes 20 ms to translate the error for a missing file.
-    return _text(files.open(hadoop_path)) if files.exists(hadoop_path) else None
+    if not files.exists(hadoop_path):
+        return None
+    content = content_of(files, hadoop_path, MOST_BYTES)
+    return None if content is None else content.decode("utf-8")
 
 
 def replace_text(spark: SparkSession, path: str, text: str) -> None:
@@ -104,14 +108,14 @@ def read_texts(
     paths = [path_class(hadoop_path, name) for name in names]
     if sum(int(files.getFileStatus(path).getLen()) for path in paths) > most_bytes:
         return None
-    return [_text(files.open(path)) for path in paths]
+    return [_text(files, path) for path in paths]
 
 
-def _text(stream: JavaObject) -> str:
-    try:
-        return bytes(stream.readAllBytes()).decode("utf-8")
-    finally:
-        stream.close()
+def _text(files: JavaObject, path: JavaObject) -> str:
+    content = content_of(files, path, MOST_BYTES)
+    if content is None:
+        raise FileNotFoundError(str(path.toString()))
+    return content.decode("utf-8")
 
 
 def delete_below(spark: SparkSession, path: str, root: str) -> None:

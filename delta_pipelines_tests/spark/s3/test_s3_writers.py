@@ -82,6 +82,36 @@ def test_each_lease_has_one_winner(pair, store, count, lossy, record_property) -
     record_property("proved", f"{count} leases on S3, {store.lost} answers lost: one winner each")
 
 
+REWRITTEN = """
+from delta_pipelines.delta.storage.exclusive_files import content_of
+files = lease_files(spark, dp.Identifier(None, "raced", "rewritten"))
+files.create(1, "taken")
+
+class Rewriting:
+    texts = ["renewed", "renewed again"]
+    def open(self, path):
+        stream = files._files.open(path)
+        if self.texts:
+            files.rewrite(1, self.texts.pop(0))
+        return stream
+
+class Removing:
+    def open(self, path):
+        stream = files._files.open(path)
+        files.remove(1)
+        return stream
+
+path = files._path(1)
+answer = [content_of(opened, path, 100) for opened in (Rewriting(), Removing())]
+answer = [content and content.decode() for content in answer]
+"""
+
+
+def test_a_lease_that_changes_while_it_is_read_is_read_again(pair) -> None:
+    """The client refuses to read on in a file that is not the one that it opened."""
+    assert pair[0].do(REWRITTEN) == ["renewed again", None]
+
+
 ANSWER = """
 import dataclasses
 done = [[table, dataclasses.asdict(operation)] for table, operation in w.done]
