@@ -1,11 +1,9 @@
 """Which side of a join Spark should broadcast, decided by known counts instead of estimates."""
 
-from collections.abc import Sequence
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from delta_pipelines.delta.jvm.sessions import heaps_of_cluster, whole_number
+from delta_pipelines.delta.jvm.sessions import smallest_heap, whole_number
 from delta_pipelines.delta.merge.materialized_rows import is_hinted
 
 BROADCAST_BYTES = "spark.delta_pipelines.merge.broadcastBytes"
@@ -36,19 +34,19 @@ def near(
     if is_hinted(rows):
         return rows  # the user's hint takes precedence
     spark = rows.sparkSession
-    limit = whole_number(spark, BROADCAST_BYTES, broadcast_limit(heaps_of_cluster(spark)))
+    limit = whole_number(spark, BROADCAST_BYTES, broadcast_limit(smallest_heap(spark)))
     size = count * _VALUE_BYTES * (len(rows.columns) if columns is None else columns)
     return F.broadcast(rows) if max(size, at_least) < limit else rows
 
 
-def broadcast_limit(heaps: Sequence[int]) -> int:
-    """The maximum size of rows that are broadcast: 128 MiB, less on a cluster with small heaps.
+def broadcast_limit(heap: int) -> int:
+    """The maximum size of rows that are broadcast: a 32nd of the heap, and at most 128 MiB.
 
     Args:
-        heaps: Bytes of the heaps of a cluster's driver and executors; empty on one machine.
+        heap: Bytes of the smallest heap of Spark's processes.
 
     Example:
-        >>> broadcast_limit([1 << 30, 512 << 20]) >> 20, broadcast_limit([]) >> 20
+        >>> broadcast_limit(512 << 20) >> 20, broadcast_limit(64 << 30) >> 20
         (16, 128)
     """
-    return min([_BROADCAST_BYTES, *(heap // _PART_OF_HEAP for heap in heaps)])
+    return min(_BROADCAST_BYTES, heap // _PART_OF_HEAP)

@@ -149,13 +149,13 @@ def file_settings(spark: SparkSession) -> dict[str, str]:
     return {str(entry._1()): str(entry._2()) for entry in read.getAll()}
 
 
-def heaps_of_cluster(spark: SparkSession) -> list[int]:
-    """Bytes of the heaps of the driver and of an executor; empty if Spark runs on one machine."""
-    if str(spark.sparkContext.master).startswith("local"):
-        return []
+def smallest_heap(spark: SparkSession) -> int:
+    """Bytes of the heap of the driver or, on a cluster, of an executor, if that is smaller."""
     jvm = Jvm(spark)
     driver = int(jvm.root.java.lang.Runtime.getRuntime().maxMemory())
-    return [driver, int(jvm.session.sparkContext().executorMemory()) << 20]
+    if str(spark.sparkContext.master).startswith("local"):
+        return driver
+    return min(driver, int(jvm.session.sparkContext().executorMemory()) << 20)
 
 
 def temporary_folder(spark: SparkSession) -> Path:

@@ -147,10 +147,8 @@ def test_merges_are_deltas(driver: Worker, share: Share) -> None:
 
 
 def test_small_heaps_limit_what_a_merge_broadcasts(driver: Worker) -> None:
-    driver.do("from delta_pipelines.delta.jvm.sessions import heaps_of_cluster")
-    heap, executor = driver.do("answer = heaps_of_cluster(spark)")
-    assert executor == 512 << 20
-    assert 512 << 20 < heap <= 1 << 30
+    driver.do("from delta_pipelines.delta.jvm.sessions import smallest_heap")
+    assert driver.do("answer = smallest_heap(spark)") == 512 << 20
 
 
 def test_streams_are_a_recomputation(driver: Worker) -> None:
