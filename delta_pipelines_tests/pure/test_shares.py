@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from delta_pipelines_tests.support.shares import FUNCTION_PARTS, PARTS, Share, left_out
+from delta_pipelines_tests.support.shares import PARTS, Share, left_out
 
 NAMES = [
     *("merge/test_a.py::test_many[1]", "merge/test_a.py::test_many[2]"),
@@ -47,13 +47,13 @@ def functions(names: list[str]) -> set[str]:
 
 
 def test_the_shares_together_have_all_tests() -> None:
-    shares = [run_by(number) for number in range(PARTS * FUNCTION_PARTS)]
+    shares = [run_by(number) for number in range(PARTS * PARTS)]
     assert shares[0] == [NAMES[0], NAMES[4], NAMES[5], NAMES[9], PROMISES[0], *PROMISES[2:]]
     assert {name for share in shares for name in share} == {*NAMES, *PROMISES}
 
 
 def test_each_share_has_a_part_of_the_functions_and_every_promise() -> None:
-    for number in range(PARTS * FUNCTION_PARTS):
+    for number in range(PARTS * PARTS):
         run = functions(run_by(number))
         assert functions(PROMISES) <= run
         assert len(run & {"merge/test_a.py::test_many", "merge/test_a.py::test_one"}) == 1

@@ -11,9 +11,7 @@ import pytest
 T = TypeVar("T")
 
 PARTS = 4
-"""Shares of the variations of a function."""
-FUNCTION_PARTS = 3
-"""Shares of the functions of a file."""
+"""Shares of the functions of a file, and of the variations of a function."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class Share:
 def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
     """Return the Spark tests that other shares run.
 
-    A share has every third function of a file, and of their variations one of `PARTS`. Functions
+    A share has every fourth function of a file, and of their variations every fourth one. Functions
     of files that are marked `promise` run always. Tests that print their counts (`record_property`)
     also run always, and take the share themselves.
 
@@ -77,8 +75,8 @@ def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
     for function, group in groups.items():
         if "promise" not in group[0].keywords:
             files.setdefault(function.partition("::")[0], []).append(function)
-    third = Share(share.number // share.parts, FUNCTION_PARTS if share.parts > 1 else 1)
-    chosen = {function for functions in files.values() for function in third.of(functions)}
+    of_functions = replace(share, number=share.number // share.parts)
+    chosen = {name for functions in files.values() for name in of_functions.of(functions)}
     chosen |= groups.keys() - {function for functions in files.values() for function in functions}
     kept = {item for name, group in groups.items() if name in chosen for item in share.of(group)}
     return [item for group in groups.values() for item in group if item not in kept]
