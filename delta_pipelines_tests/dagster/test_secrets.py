@@ -138,7 +138,7 @@ def test_the_command_line_prints_no_credential_not_even_the_jvms_log(tmp_path, r
         assert f"{name} failed" in ended.stdout
     for name in WELL:
         assert re.search(rf"completed\s+leaky\.{name}", ended.stdout)
-    assert "no answer from" in ended.stderr, "the JVM's log of a failed task is looked at too"
+    assert "Lost task" in ended.stderr, "the JVM's log of a failed task is looked at too"
     assert leaks(ended.stdout, ended.stderr) == []
     assert files_with_credentials(warehouse) == []
     files = sum(1 for path in warehouse.rglob("*") if path.is_file())

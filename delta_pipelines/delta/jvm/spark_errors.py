@@ -91,6 +91,8 @@ _LONGEST = 2000
 _PYTHON_ERROR = re.compile(
     r"^(?P<line>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b.*)$"
 )
+_PYTHON_FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
+_PYTHON_LIBRARY = re.compile(r"[\\/](?:site-packages|dist-packages|pyspark)[\\/]")
 
 
 def quieten_query_errors() -> None:
@@ -278,11 +280,17 @@ def _description(exc: BaseException) -> str:
 
 
 def _python_failure(message: str) -> str | None:
+    """The last line of a Python traceback in a message, with the user's innermost line."""
     if "Traceback (most recent call last)" not in message:
         return None
     tail = message.split("Traceback (most recent call last)", 1)[1]
     lines = [found["line"] for line in tail.splitlines() if (found := _PYTHON_ERROR.match(line))]
-    return _SQLSTATE.sub("", lines[-1]).strip() if lines else None
+    if not lines:
+        return None
+    frames = [found for line in tail.splitlines() if (found := _PYTHON_FRAME.match(line))]
+    own = [frame for frame in frames if not _PYTHON_LIBRARY.search(frame["path"])]
+    where = "".join(f" ({f['path']}:{f['line']}, in {f['function']})" for f in own[-1:])
+    return f"{_SQLSTATE.sub('', lines[-1]).strip()}{where}"
 
 
 def _condition(exc: BaseException, message: str) -> str | None:

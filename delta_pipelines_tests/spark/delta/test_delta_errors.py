@@ -1,5 +1,6 @@
 """The errors that failures of Spark become."""
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -26,11 +27,12 @@ def error_of(work) -> DatasetError:
     return caught.value
 
 
-def test_a_python_function_is_reported_with_its_last_line(spark) -> None:
+def test_a_python_function_is_reported_with_its_last_line_and_where_it_failed(spark) -> None:
     error = error_of(lambda: spark.range(2).select(F.udf(failing, "int")("id")).collect())
+    raised = inspect.getsourcelines(failing)[1] + 1
     assert str(error) == (
         "aviation.flights: [PYTHON_EXCEPTION] a Python function failed: "
-        "ValueError: carrier 7 is unknown"
+        f"ValueError: carrier 7 is unknown ({__file__}:{raised}, in failing)"
     )
     assert not error.transient
 

@@ -27,13 +27,25 @@ def orders(spark):
 @shop.materialized_view
 def countries(spark):
     return spark.read.csv("landing/*.csv")
+
+
+def broken(n):
+    return 1 // (n - n)
+
+
+@shop.materialized_view
+def wrong(orders):
+    return orders.select(udf(broken, "int")("n").alias("n"))
 """
 
 
 def test_a_file_in_a_folder_runs_with_the_files_around_it_and_without_javas_stacks(
     tmp_path: Path,
 ) -> None:
-    """Also on Spark's workers; a pattern of files makes Spark warn with a stack, of nothing."""
+    """Also on Spark's workers; a pattern of files makes Spark warn with a stack, of nothing.
+
+    A function that fails makes Spark print the same stack six times.
+    """
     (tmp_path / "my pipelines").mkdir()
     (tmp_path / "my pipelines" / "shop.py").write_text(SHOP)
     (tmp_path / "my pipelines" / "prices.py").write_text("def doubled(n):\n    return n * 2\n")
@@ -52,7 +64,10 @@ def test_a_file_in_a_folder_runs_with_the_files_around_it_and_without_javas_stac
         text=True,
         check=False,
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "completed  shop.orders" in ended.stdout
     assert "completed  shop.countries" in ended.stdout
+    assert "failed: ZeroDivisionError" in ended.stdout
+    assert "my pipelines/shop.py:26, in broken" in "".join(ended.stdout.splitlines())
     assert "\tat " not in ended.stderr
+    assert ended.stderr.count("Lost task") == 1
