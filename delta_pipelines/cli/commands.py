@@ -217,6 +217,8 @@ def warm_up(s3: bool, postgresql: bool) -> None:
     config |= {"spark.jars.packages": DRIVER_JAR.coordinates} if postgresql else {}
     with errors.status("running a small pipeline and archiving the classes that it loads ..."):
         path = write_archive(config)
+    ready = ["Delta", *(["the S3 client"] if s3 else []), *(["PostgreSQL"] if postgresql else [])]
+    console.print(f"The jars are there: {', '.join(ready)}. The archive of classes:")
     console.print(f"{path} ({path.stat().st_size / 2**20:.0f} MiB)", soft_wrap=True)
 
 

@@ -97,7 +97,7 @@ def spark_config(
     options += [] if _logs_by_own_settings(extra) else [_log_option()]
     if uses_s3(location, extra):
         config |= s3_settings(extra)
-    elif location.startswith(("s3:", "s3n:")) and "spark.hadoop.fs.s3.impl" not in extra:
+    if location.startswith(("s3:", "s3n:")) and "spark.hadoop.fs.s3.impl" not in extra:
         raise SessionError(
             f"The warehouse {location} has a scheme that Hadoop does not know. Its S3 client has "
             f"the scheme s3a: write s3a:{location.partition(':')[2]}."

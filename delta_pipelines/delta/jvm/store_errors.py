@@ -22,7 +22,8 @@ _EXPIRED = f"The credentials for S3 have expired. Get new ones and start a new s
 _WRONG_KEY = f"The store does not accept the credentials, because a key is wrong. {_KEYS}"
 _CLOCK = "The store refuses requests because this machine's clock is wrong. Set the clock."
 _REGION = (
-    "The bucket is in another region. Set `spark.hadoop.fs.s3a.endpoint.region` to its region."
+    "No region is set, or the bucket is in another region. Set "
+    "`spark.hadoop.fs.s3a.endpoint.region` to the bucket's region."
 )
 _NOT_ALLOWED = (
     "These credentials do not allow this. A run needs s3:ListBucket on the bucket and "

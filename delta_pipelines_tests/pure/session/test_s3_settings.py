@@ -67,9 +67,10 @@ def test_only_a_session_with_s3_has_them(tmp_path, warehouse, more, has) -> None
     assert (LOG_STORE_SETTING in made) == has
 
 
-def test_another_scheme_of_s3_is_refused_with_the_right_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [{}, {"spark.hadoop.fs.s3a.endpoint": "http://store"}])
+def test_another_scheme_of_s3_is_refused_with_the_right_one(tmp_path: Path, more) -> None:
     with pytest.raises(SessionError, match=r"write s3a://bucket/warehouse\.$"):
-        config(tmp_path, "s3://bucket/warehouse")
+        config(tmp_path, "s3://bucket/warehouse", **more)
     own = {"spark.hadoop.fs.s3.impl": "com.example.FileSystem"}
     assert config(tmp_path, "s3://bucket/warehouse", **own)
 
