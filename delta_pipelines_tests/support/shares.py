@@ -11,7 +11,7 @@ import pytest
 T = TypeVar("T")
 
 PARTS = 4
-"""Shares of the functions of a file, and of the variations of a function."""
+"""Shares of the functions, and of the variations of each."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Share:
 def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
     """Return the Spark tests that other shares run.
 
-    A share has every fourth function of a file, and of their variations every fourth one. Functions
-    of files that are marked `promise` run always. Tests that print their counts (`record_property`)
-    also run always, and take the share themselves.
+    A share has every fourth function, and of their variations every fourth one. Functions of files
+    that are marked `promise` run always. Tests that print their counts (`record_property`) take the
+    share of their variations themselves.
 
     Args:
         items: All tests, in any order; what needs Spark is marked `spark`.
@@ -68,15 +68,18 @@ def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
     """
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
-        counts = "record_property" in getattr(item, "fixturenames", ())
-        if "spark" in item.keywords and not counts:
+        if "spark" in item.keywords:
             groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    files: dict[str, list[str]] = {}
-    for function, group in groups.items():
-        if "promise" not in group[0].keywords:
-            files.setdefault(function.partition("::")[0], []).append(function)
+    rotating = [name for name, group in groups.items() if "promise" not in group[0].keywords]
     of_functions = replace(share, number=share.number // share.parts)
-    chosen = {name for functions in files.values() for name in of_functions.of(functions)}
-    chosen |= groups.keys() - {function for functions in files.values() for function in functions}
-    kept = {item for name, group in groups.items() if name in chosen for item in share.of(group)}
+    chosen = groups.keys() - rotating | set(of_functions.of(rotating))
+    kept = {
+        item
+        for name in chosen
+        for item in (groups[name] if _counts(groups[name][0]) else share.of(groups[name]))
+    }
     return [item for group in groups.values() for item in group if item not in kept]
+
+
+def _counts(item: pytest.Item) -> bool:
+    return "record_property" in getattr(item, "fixturenames", ())

@@ -207,7 +207,7 @@ def test_long_texts_take_no_long_time():
     texts += [BEGIN * 1_000, end * 1_000, "A\n" * 30_000 + end, f"{BEGIN}A: " * 1_000]
     for text in texts:
         Redaction().text(text)
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 30  # seconds; a quadratic pattern takes minutes
 
 
 def test_an_error_and_its_causes_are_redacted():

@@ -7,6 +7,7 @@ import pytest
 
 from delta_pipelines_tests.support.partition_walk import PartitionWalk
 
+pytestmark = pytest.mark.promise(6)
 LAYOUTS = ["", "PARTITIONED BY (day)", "CLUSTER BY (day)", "PARTITIONED BY (region)"]
 _EACH = ("compared", "computed", "refused", "stopped")
 

@@ -27,8 +27,6 @@ from delta_pipelines_tests.support.pipelines import (
     version_of,
 )
 
-pytestmark = pytest.mark.promise(1)
-
 KINDS = ["streaming_table", "upsert"]
 COLUMNS = "id INT, name STRING, n INT, gone BOOLEAN"
 
@@ -84,6 +82,7 @@ def at_each_batch(monkeypatch: pytest.MonkeyPatch, look: Callable[[], object]) -
     return seen
 
 
+@pytest.mark.promise(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_readers_see_the_old_rows_until_one_commit_replaces_them(
     spark, schema, landing, kind, monkeypatch
@@ -114,6 +113,7 @@ def test_readers_see_the_old_rows_until_one_commit_replaces_them(
     assert rows_of(spark, f"{schema}.t") == sorted([*expected, (9, "new", 1, False)])
 
 
+@pytest.mark.promise(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", [Step.STREAM, Step.BATCH, Step.COMMIT])
 def test_a_failure_before_that_commit_leaves_rows_and_checkpoints(
@@ -256,6 +256,7 @@ def test_a_change_of_the_source_that_comes_again_ends_a_full_refresh(spark, sche
     assert version_of(spark, f"{schema}.t") == before
 
 
+@pytest.mark.promise(1)
 def test_a_protected_table_keeps_its_rows(spark, schema, landing):
     protected = {"table_properties": {"pipelines.reset.allowed": "false"}}
     pipeline = declared(schema, landing, "streaming_table", **protected)

@@ -12,6 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from delta_pipelines_tests.support.pipeline_walk import Walk
 
+pytestmark = pytest.mark.promise(6)
 _EACH = ("completed", "failed", "refused", "rules", "stranger", "unchanged")
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from delta_pipelines_tests.support.s3_server import BUCKET, KEY, SECRET, client
 
-pytestmark = pytest.mark.promise(8)
 DECLARED = """
 def declared(rows, columns="id, v"):
     p = dp.Pipeline("shop", schema="shop")
@@ -44,6 +43,7 @@ def process(start):
     return worker
 
 
+@pytest.mark.promise(8)
 def test_a_second_run_finds_nothing_new_and_further_runs_only_what_is_new(process) -> None:
     process.do("first = declared([(1, 'a'), (2, 'b')])")
     names = ("orders", "sums", "latest", "landed", "names")

@@ -14,7 +14,7 @@ from delta_pipelines_tests.conftest import LISTING_TASKS
 from delta_pipelines_tests.spark.s3.conftest import WAREHOUSE
 from delta_pipelines_tests.support.killed_process import KILLED, PATIENCE
 
-pytestmark = [pytest.mark.promise(8), pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.timeout(3600)
 
 TOOLS = """
 from delta_pipelines_tests.support.engine_operations import OPERATIONS
@@ -50,7 +50,7 @@ LEAST = 70
 """Cells of the core operations together."""
 
 
-def test_killed_processes_and_failures_leave_what_a_rerun_makes_whole(
+def test_a_process_killed_at_any_step_leaves_what_a_rerun_makes_whole(
     start, tmp_path, share, record_property
 ) -> None:
     names = list(share.of(ONCE))
@@ -76,9 +76,16 @@ def test_killed_processes_and_failures_leave_what_a_rerun_makes_whole(
         f"kill -9 on S3: {len(set(cells))} cells in {turns} killed processes, 0 differences, "
         f"{time.monotonic() - began:.0f} s",
     )
+
+
+def test_a_failure_at_any_step_leaves_all_as_before_and_a_rerun_ends_as_a_clean_run(
+    start, share, record_property
+) -> None:
+    process = start("failing")
+    assert process.answer() == "open"
     began = time.monotonic()
     core = list(share.of(CORE))
-    of_each = replace(share, number=later)
+    of_each = replace(share, number=share.number // share.parts)
     code = FAILS.format(listing=LISTING_TASKS, names=core, share=of_each, place=WAREHOUSE)
     found = process.do(TOOLS + code)
     assert found["problems"] == [], "\n".join(found["problems"])

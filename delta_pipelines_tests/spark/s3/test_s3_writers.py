@@ -20,7 +20,7 @@ from delta_pipelines_tests.support.s3_server import (
 )
 from delta_pipelines_tests.support.spark_workers import Worker
 
-pytestmark = [pytest.mark.promise(8), pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.timeout(3600)
 LEASES, ROUNDS = 40, 4
 SOAK_LEASES, SOAK_ROUNDS = 500, 100
 
@@ -65,6 +65,7 @@ answer = "ready"
 """
 
 
+@pytest.mark.promise(8)
 @pytest.mark.parametrize(("count", "lossy"), quick_and_long(LEASES, SOAK_LEASES))
 def test_each_lease_has_one_winner(pair, store, count, lossy, record_property) -> None:
     table, gap = f"t{count}{lossy}", 0.12
@@ -125,6 +126,7 @@ def log_of(table):
 """
 
 
+@pytest.mark.promise(8)
 @pytest.mark.parametrize(("rounds", "lossy"), quick_and_long(ROUNDS, SOAK_ROUNDS))
 def test_every_change_of_two_processes_is_there_once(
     pair, store, rounds, lossy, record_property
