@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
+from delta_pipelines.model.run_steps import Step
 from delta_pipelines.planning.partitions import partition_plan
 from delta_pipelines_tests.support.daily_tables import KEYS, Daily, computed
 from delta_pipelines_tests.support.kill_matrix import (
@@ -48,8 +49,8 @@ class Refresh:
 
     @property
     def cells(self) -> int:
-        """How many cells it has: each step, and the lost answer of each commit."""
-        return 8 + 6 * (self.commits - 1)
+        """How many cells it has: each step, and the lost answer and the end of each commit."""
+        return 9 + 7 * (self.commits - 1)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -99,7 +100,8 @@ class FailingRefresh:
         self.steps = steps[self.daily.table]
         expected = [STEPS, *[COMMIT] * (self.refresh.commits - 1)]
         assert " ".join(step.value for step in self.steps) == " ".join(expected)
-        return cells_of(self.steps)
+        ends = [Cell(n, s, "after") for n, s in enumerate(self.steps) if s is Step.COMMIT]
+        return [*cells_of(self.steps), *ends]
 
     def fail(self, cell: Cell) -> None:
         """Fail at a cell, and run again."""

@@ -77,7 +77,11 @@ class DeltaTransaction:
         self._wrote = self._cleared = self._removed = self._marked = self._done = False
         self._checked = False
         self._predicate: str | None = None
-        self.landed: int | None = None
+
+    @property
+    def landed(self) -> int | None:
+        """The version that its commit made; also if any error occurred after that."""
+        return self._staging.landed
 
     @property
     def location(self) -> str:
@@ -254,7 +258,7 @@ class DeltaTransaction:
         with active(self._spark):
             keeps = {KEEPS_ROWS_KEY: True} if self._keeps_rows() else {}
             text = json.dumps({**user_metadata, **keeps}, default=str, sort_keys=True)
-            self.landed = version = self._land(text)
+            version = self._land(text)
         self._done = True
         with self._working():
             if not self._opened.registered:

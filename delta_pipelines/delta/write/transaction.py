@@ -22,8 +22,10 @@ class Transaction(Protocol):
     identifier: Identifier
     base: TableState | None
     """The table at the start of the transaction; None if it did not exist."""
-    landed: int | None
-    """The version that its commit made; set also if an error occurs after that."""
+
+    @property
+    def landed(self) -> int | None:
+        """The version that its commit made; also if an error occurs after that."""
 
     @property
     def atomic(self) -> bool:
