@@ -6,7 +6,7 @@ import pytest
 from delta_pipelines_tests.dagster.webserver import TERMINATE, Webserver
 
 # The tests share one server, and go on where the test before stopped: all of them run.
-pytestmark = [pytest.mark.dagster_dev, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.promise(7), pytest.mark.dagster_dev, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,6 @@ def server(tmp_path_factory, numbers):
         yield webserver
 
 
-@pytest.mark.promise(7)
 def test_runs_from_the_ui_refresh_and_refresh_fully(server, numbers):
     status, first = server.run("small_refresh")
     assert status == "SUCCESS"

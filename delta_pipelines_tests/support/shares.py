@@ -58,7 +58,7 @@ class Share:
 def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
     """Return the Spark tests that other shares run.
 
-    A share has every fourth function, and of their variations every fourth one. Functions of files
+    A share has every fourth function, and of their variations every fourth one. Functions
     that are marked `promise` run always. Tests that print their counts (`record_property`) take the
     share of their variations themselves.
 
@@ -72,7 +72,7 @@ def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
             groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
     rotating = [name for name, group in groups.items() if "promise" not in group[0].keywords]
     of_functions = replace(share, number=share.number // share.parts)
-    chosen = groups.keys() - rotating | set(of_functions.of(rotating))
+    chosen = (groups.keys() - rotating) | set(of_functions.of(rotating))
     kept = {
         item
         for name in chosen

@@ -10,6 +10,7 @@ from delta_pipelines.delta.jvm.bridge import JavaObject, Packages
 
 _CONDITION = "fs.option.create.conditional.overwrite"
 _ATTEMPTS = 5
+_WHOLE = (1 << 31) - 1
 
 
 def hadoop_path(spark: SparkSession, address: str) -> JavaObject:
@@ -28,20 +29,28 @@ def is_on_s3(path: JavaObject) -> bool:
 
 
 def content_of(files: JavaObject, path: JavaObject, most_bytes: int) -> bytes | None:
-    """Read the start of a file; None if it does not exist.
+    """Read the start of a file; None if it does not exist."""
+    try:
+        return read_file(files, path, most_bytes)
+    except Py4JJavaError as error:
+        if is_missing(error):
+            return None
+        raise
+
+
+def read_file(files: JavaObject, path: JavaObject, most_bytes: int = _WHOLE) -> bytes:
+    """Read a file, or its start.
 
     A file that another process replaces between two requests is read again: S3's client refuses to
     read on in a file that is not the one that it opened.
     """
-    for attempt in range(1, _ATTEMPTS + 1):
+    for _ in range(_ATTEMPTS - 1):
         try:
             return _read(files.open(path), most_bytes)
         except Py4JJavaError as error:
-            if is_missing(error):
-                return None
-            if not _is_replaced(error) or attempt == _ATTEMPTS:
+            if not _is_replaced(error):
                 raise
-    return None
+    return _read(files.open(path), most_bytes)
 
 
 def _read(stream: JavaObject, most_bytes: int) -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm
-from delta_pipelines.delta.storage.exclusive_files import content_of
+from delta_pipelines.delta.storage.exclusive_files import read_file
 
 _LOCAL = re.compile(r"^file:/+")
 MOST_BYTES = 16_000_000
@@ -81,10 +81,7 @@ def read_text_if_there(spark: SparkSession, path: str) -> str | None:
     """Read a small file; None if it does not exist."""
     hadoop_path, files = _opened(spark, path)
     # Existence is asked first: PySpark takes 20 ms to translate the error for a missing file.
-    if not files.exists(hadoop_path):
-        return None
-    content = content_of(files, hadoop_path, MOST_BYTES)
-    return None if content is None else content.decode("utf-8")
+    return _text(files, hadoop_path) if files.exists(hadoop_path) else None
 
 
 def replace_text(spark: SparkSession, path: str, text: str) -> None:
@@ -112,10 +109,7 @@ def read_texts(
 
 
 def _text(files: JavaObject, path: JavaObject) -> str:
-    content = content_of(files, path, MOST_BYTES)
-    if content is None:
-        raise FileNotFoundError(str(path.toString()))
-    return content.decode("utf-8")
+    return read_file(files, path).decode("utf-8")
 
 
 def delete_below(spark: SparkSession, path: str, root: str) -> None:

@@ -192,7 +192,6 @@ def test_no_braced_value_survives(value, behind) -> None:
 
 
 def test_long_texts_take_no_long_time():
-    started = time.process_time()
     texts = ["x" * 200_000, "password" * 25_000, "a:" * 100_000, "a://b:" * 10_000]
     texts += ["password='" * 20_000, 'password="""' * 15_000, r"password='\\" * 20_000]
     texts += [
@@ -206,8 +205,9 @@ def test_long_texts_take_no_long_time():
     texts += ["password={" * 5_000, "password={" + "}}" * 20_000, "password={" + "}a" * 20_000]
     texts += [BEGIN * 1_000, end * 1_000, "A\n" * 30_000 + end, f"{BEGIN}A: " * 1_000]
     for text in texts:
+        started = time.process_time()
         Redaction().text(text)
-    assert time.process_time() - started < 30  # seconds; a quadratic pattern takes minutes
+        assert time.process_time() - started < 2, text[:40]
 
 
 def test_an_error_and_its_causes_are_redacted():

@@ -16,6 +16,7 @@ SOAK_ROUNDS = 100
 SOAK = pytest.param(SOAK_ROUNDS, marks=[pytest.mark.soak, pytest.mark.timeout(7200)])
 
 
+@pytest.mark.promise(8)
 @pytest.mark.parametrize("rounds", [ROUNDS, SOAK])
 def test_every_change_of_eight_threads_is_there_exactly_once(
     spark, schema, warehouse: Path, rounds, record_property

@@ -307,6 +307,7 @@ def test_two_sessions_with_one_catalog_and_two_warehouses_exclude_each_other(
         assert ends == [("completed", "NoneType"), ("failed", "LeaseTimeoutError")]
 
 
+@pytest.mark.promise(8)
 @pytest.mark.parametrize(
     "rounds",
     [ROUNDS, pytest.param(SOAK_ROUNDS, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])],
