@@ -11,7 +11,9 @@ import pytest
 T = TypeVar("T")
 
 PARTS = 4
-"""Shares of the functions, and of the variations of each."""
+"""Shares of the variations of each test function."""
+FUNCTION_PARTS = 8
+"""Shares of the test functions."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Share:
 def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
     """Return the Spark tests that other shares run.
 
-    A share has every fourth function, and of their variations every fourth one. Functions
+    A share has every eighth function, and of their variations every fourth one. Functions
     that are marked `promise` run always. Tests that print their counts (`record_property`) take the
     share of their variations themselves.
 
@@ -71,7 +73,9 @@ def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
         if "spark" in item.keywords:
             groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
     rotating = [name for name, group in groups.items() if "promise" not in group[0].keywords]
-    of_functions = replace(share, number=share.number // share.parts)
+    of_functions = share
+    if share.parts > 1:
+        of_functions = Share(share.number // share.parts, FUNCTION_PARTS)
     chosen = (groups.keys() - rotating) | set(of_functions.of(rotating))
     kept = {
         item
