@@ -24,23 +24,25 @@ _SHOWN = (
 def history_table(spark: "SparkSession", identifier: Identifier, limit: int) -> Table:
     """Show one line per commit, newest first, at most `limit` lines.
 
+    The action (create, refresh, full refresh) and the run are of this framework's commits; those of
+    other writers have none.
+
     Raises:
         DatasetError: The table does not exist.
     """
     state = load_table(spark, identifier)
     if state is None:
         raise DatasetError("the table does not exist.", dataset=str(identifier))
-    table = Table("version", "when (UTC)", "operation", "rows", "run", box=None)
+    table = Table("version", "when (UTC)", "action", "operation", "rows", "run", box=None)
     for version in range(state.version, max(-1, state.version - limit), -1):
         entry = history_entry(spark, state.location, version)
         if entry is None:
             break
         when = datetime.fromtimestamp(entry.timestamp / 1000, tz=timezone.utc)
         counts = ", ".join(f"{k[3:]} {entry.metrics[k]:,}" for k in _SHOWN if k in entry.metrics)
-        run = _run_id(entry.user_metadata)
-        table.add_row(str(version), f"{when:%Y-%m-%d %H:%M:%S}", entry.operation, counts, run)
+        recorded = json_object(entry.user_metadata) or {}
+        action = str(recorded.get("action", "")).replace("_", " ")
+        run = str(recorded.get("run_id", ""))
+        time = f"{when:%Y-%m-%d %H:%M:%S}"
+        table.add_row(str(version), time, action, entry.operation, counts, run)
     return table
-
-
-def _run_id(user_metadata: str | None) -> str:
-    return str((json_object(user_metadata) or {}).get("run_id", ""))

@@ -94,13 +94,14 @@ class UpdateContext:
         return self._partition_commits.setdefault(identifier, [])
 
     def commit_metadata(self, flow: Flow) -> dict[str, object]:
-        """The user metadata of a commit: the run, its inputs and its dependencies."""
+        """The user metadata of a commit: the run, its action, inputs and dependencies."""
         inputs = {name: {"version": version} for name, version in self.queries.inputs(flow).items()}
         dependencies = self.queries.dependencies(flow)
         return {
             "run_id": self.run_id,
             "pipeline": self.plan.pipeline,
             "dataset": str(flow.target),
+            "action": self.plans.planned(flow.target).action,
             "definition": definition_hash(flow.declaration),
             "inputs": self.plan.redaction.data(inputs),
             "dependencies": (
