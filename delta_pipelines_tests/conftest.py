@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from delta_pipelines_tests.support.shares import Share, left_out
+from delta_pipelines_tests.support.shares import Share, counts, left_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_FOLDERS = ("spark", "dagster")
+WHOLE_PRODUCT_SECONDS = 7200
+"""Time limit of a test that has all cases of its product, with `--all`."""
 _FORKED = "-Djdk.lang.Process.launchMechanism=VFORK"
 """For its local files Hadoop runs `chmod` or `readlink`, eighteen times a commit. With VFORK, Java
 starts these programs directly and not through a helper program."""
@@ -86,6 +88,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if here in item.path.parents and item.path.relative_to(here).parts[0] in SPARK_FOLDERS:
             item.add_marker(pytest.mark.spark)
+        if config.getoption("all") and counts(item):
+            item.add_marker(pytest.mark.timeout(WHOLE_PRODUCT_SECONDS))
     items.sort(key=lambda item: (item.get_closest_marker("spark") is None, -size(item.path)))
     others = []
     if "soak" not in config.getoption("markexpr"):

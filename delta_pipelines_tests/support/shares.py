@@ -80,10 +80,11 @@ def left_out(items: Iterable[pytest.Item], share: Share) -> list[pytest.Item]:
     kept = {
         item
         for name in chosen
-        for item in (groups[name] if _counts(groups[name][0]) else share.of(groups[name]))
+        for item in (groups[name] if counts(groups[name][0]) else share.of(groups[name]))
     }
     return [item for group in groups.values() for item in group if item not in kept]
 
 
-def _counts(item: pytest.Item) -> bool:
+def counts(item: pytest.Item) -> bool:
+    """True for a test that takes its share of a product itself, and prints its count of cases."""
     return "record_property" in getattr(item, "fixturenames", ())
