@@ -13,12 +13,13 @@ from delta_pipelines.model.stored_values import json_object
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SHOWN = (
-    "numOutputRows",
-    "numTargetRowsInserted",
-    "numTargetRowsUpdated",
-    "numTargetRowsDeleted",
-)
+_SHOWN = {
+    "numOutputRows": "written",
+    "numTargetRowsInserted": "inserted",
+    "numTargetRowsUpdated": "updated",
+    "numTargetRowsDeleted": "deleted",
+}
+"""Delta's metrics of a commit that are shown, with the word for each."""
 
 
 def history_table(spark: "SparkSession", identifier: Identifier, limit: int) -> Table:
@@ -39,7 +40,8 @@ def history_table(spark: "SparkSession", identifier: Identifier, limit: int) -> 
         if entry is None:
             break
         when = datetime.fromtimestamp(entry.timestamp / 1000, tz=timezone.utc)
-        counts = ", ".join(f"{k[3:]} {entry.metrics[k]:,}" for k in _SHOWN if k in entry.metrics)
+        metrics = entry.metrics
+        counts = ", ".join(f"{metrics[k]:,} {word}" for k, word in _SHOWN.items() if k in metrics)
         recorded = json_object(entry.user_metadata) or {}
         action = str(recorded.get("action", "")).replace("_", " ")
         run = str(recorded.get("run_id", ""))

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 import delta_pipelines as dp
 from delta_pipelines.cli.history_table import history_table
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines_tests.support.pipelines import Feed, mirror, run_well, scratch
+from delta_pipelines_tests.support.pipelines import Feed, merged, mirror, run_well, scratch
 
 
 def shown(spark: SparkSession, identifier: Identifier, column: str) -> list[str]:
@@ -39,6 +39,7 @@ def test_a_refresh_and_a_full_refresh_are_different_actions(spark, schema) -> No
     assert shown(spark, table, "action") == ["create", "refresh", "full refresh", ""]
     assert shown(spark, table, "run") == [*runs, ""]
     assert shown(spark, table, "operation")[-2:] == ["WRITE", "WRITE"]
+    assert shown(spark, table, "rows") == ["1 written"] * 4
 
 
 @pytest.mark.parametrize("full_refresh", ["staged", "in_place"])
@@ -55,3 +56,13 @@ def test_each_commit_of_a_stream_has_the_action_of_its_run(
     actions = shown(spark, table, "action")
     assert list(dict.fromkeys(actions)) == ["create", "refresh", "full refresh"]
     assert actions == sorted(actions, key=["create", "refresh", "full refresh"].index)
+
+
+def test_the_rows_of_a_merge_are_counted_by_what_happened_to_them(spark, schema) -> None:
+    feed, pipeline = Feed("id INT, v INT", (1, 1), (2, 2)), scratch(schema)
+    merged(pipeline, "t", feed, keys=["id"])
+    run_well(pipeline, spark)
+    feed.set((1, 9), (3, 3), (4, 4))
+    run_well(pipeline, spark)
+    rows = shown(spark, Identifier(None, schema, "t"), "rows")[-1]
+    assert "2 inserted, 1 updated, 0 deleted" in rows
