@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SPARK_FOLDERS = ("spark", "dagster")
 WHOLE_PRODUCT_SECONDS = 7200
-"""Time limit of a test that has all cases of its product, with `--all`."""
+"""Limit for a test that has all cases of its product, with `--all`, and names no limit itself."""
 _FORKED = "-Djdk.lang.Process.launchMechanism=VFORK"
 """For its local files Hadoop runs `chmod` or `readlink`, eighteen times a commit. With VFORK, Java
 starts these programs directly and not through a helper program."""
@@ -88,7 +88,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if here in item.path.parents and item.path.relative_to(here).parts[0] in SPARK_FOLDERS:
             item.add_marker(pytest.mark.spark)
-        if config.getoption("all") and counts(item):
+        is_whole = config.getoption("all") and counts(item)
+        if is_whole and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(WHOLE_PRODUCT_SECONDS))
     items.sort(key=lambda item: (item.get_closest_marker("spark") is None, -size(item.path)))
     others = []

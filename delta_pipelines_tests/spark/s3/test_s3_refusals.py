@@ -17,9 +17,8 @@ from delta_pipelines_tests.support.s3_server import CREDENTIALS, KEY, SECRET, se
 from delta_pipelines_tests.support.spark_workers import Worker
 
 IVY = str(default_ivy_home())
-SECONDS = 180
-"""With the start of a JVM, which takes half a minute on a busy machine. With Hadoop's own settings,
-requests are repeated for many minutes."""
+SECONDS = 40
+"""With the start of a JVM."""
 
 PREAMBLE = """
 import os, time
