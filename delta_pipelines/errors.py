@@ -142,7 +142,7 @@ class UnknownDatasetError(DeclarationError):
 
 
 class CyclicDependencyError(DeclarationError):
-    """Datasets read each other in a circle; the message names them in order.
+    """Datasets read each other in a cycle; the message names them in order.
 
     Example:
         >>> import delta_pipelines as dp
@@ -183,7 +183,9 @@ class PlanError(PipelineError):
 
 
 class DatasetError(PipelineError):
-    """One dataset failed; its table is as it was before.
+    """One dataset failed. Its table is unchanged, unless the message says otherwise.
+
+    Commits that the run made before (micro-batches, ranges of partitions) stay.
 
     Args:
         message: A full sentence: what happened, why, what to do.
@@ -290,7 +292,9 @@ class SchemaChangeError(DatasetError):
 
 
 class MergeError(DatasetError):
-    """A merge was refused or failed; the target is as it was before.
+    """A merge was refused or failed.
+
+    The target is unchanged, unless the message says that the commit could not be read back.
 
     Example:
         >>> import delta_pipelines as dp

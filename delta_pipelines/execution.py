@@ -226,7 +226,7 @@ class Execution:
 
     def _leased_refresh(self, planned: DatasetPlan) -> Outcome:
         if not planned.is_registered:
-            # The lease is beside the table, and Hive has no folder for a missing schema. The table
+            # The lease is next to the table, and Hive has no folder for a missing schema. The table
             # itself may exist: a catalog can lose it together with its schema.
             ensure_schema(self._spark, planned.identifier)
         with lease_on(

@@ -119,7 +119,8 @@ class Pipeline(DeclaresDatasets):
                 planning stays in the calling thread, which helps with debugging.
             partitions: Partitions to refresh, in datasets that have some: a key, a range
                 `"2024-01-01..2024-01-31"`, or a list of both. Each range is one commit. None for
-                all partitions that lie in the past, at most 100 in a commit.
+                all stale partitions that lie in the past, at most 100 in a commit (more if that
+                would take over 50 commits).
 
         Returns:
             The plan, to inspect (`.datasets`, `.errors`, `.to_dict()`) or to print.

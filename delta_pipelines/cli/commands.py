@@ -79,7 +79,7 @@ def plan(
     details: bool,
     as_json: bool,
 ) -> None:
-    """Show what a run would do; changes nothing. Exits with 1 when a dataset cannot be planned.
+    """Show what a run would do; writes no table. Exits with 1 when a dataset cannot be planned.
 
     If there is no warehouse yet, an empty one is created.
     """

@@ -44,8 +44,8 @@ def settings_from(texts: Sequence[str]) -> dict[str, str]:
     """Parse Spark settings written as KEY=VALUE; the last value of a key wins.
 
     Raises:
-        click.BadParameter: A text has no `=`, or no key before it. The message quotes no part of
-            the text, which may be a credential.
+        click.BadParameter: A string has no `=`, or no key before it. The message quotes no part
+            of the string, which may be a credential.
 
     Example:
         >>> settings_from(["spark.sql.session.timeZone=UTC", "spark.driver.extraJavaOptions=-Da=b"])
@@ -108,11 +108,14 @@ lease_timeout_option = click.option(
 details_option = click.option(
     "--details",
     is_flag=True,
-    help=f"Show everything of every dataset. Of more than {MAX_LISTED}, the unchanged and the "
-    "skipped ones are otherwise only counted.",
+    help="Show all details of every dataset. Without this option, a report on more than "
+    f"{MAX_LISTED} datasets only counts the unchanged and skipped ones.",
 )
 _force = click.option(
-    "--force", is_flag=True, help="Also refresh datasets whose sources have not changed."
+    "--force",
+    is_flag=True,
+    help="Also refresh datasets (and partitions) of which the definition, inputs and settings have "
+    "not changed.",
 )
 _strict = click.option(
     "--strict", is_flag=True, help="Run nothing at all when a dataset cannot be planned."

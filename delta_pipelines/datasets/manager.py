@@ -1,8 +1,9 @@
 """`DatasetManager`: creates and changes tables and persisted views as they are declared.
 
-The seed's manager truncates, then alters, then lets a flow append. During these three steps readers
-see an empty table, and a failure leaves it empty. Here the same decisions and the rows go into one
-transaction (promise P1), so `materialize_table` also runs the table's batch flow.
+The `DatasetManager` of Spark's declarative pipelines truncates, then alters, then lets a flow
+append. During these three steps readers see an empty table, and a failure leaves it empty. Here the
+same decisions and the rows go into one transaction, so `materialize_table` also runs the table's
+batch flow.
 """
 
 import dataclasses
@@ -87,7 +88,7 @@ class DatasetManager:
         """
         context = _update(context)
         plan, materialized = context.plan, {}
-        # As in the seed. The plan has decided the same; here the log names the protected tables.
+        # The plan has decided the same; here the log names the protected tables.
         _, refresh, full = construct_full_refresh_set(
             list(graph.tables),
             refresh=[dataset.identifier for dataset in plan.datasets.values()],

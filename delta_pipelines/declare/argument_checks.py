@@ -29,6 +29,12 @@ def check_text(value: object, what: str) -> str | None:
     return value
 
 
+def check_name(value: object, argument: str, what: str) -> None:
+    """Refuse a name that is not a string; the name is required."""
+    if not isinstance(value, str):
+        raise DeclarationError(f"{argument} must be the name of {what}, as a string.")
+
+
 def check_schema(value: object) -> str | None:
     """A schema's name or None, else a DeclarationError: elsewhere `schema` is a table's columns."""
     if value is None or (isinstance(value, str) and not has_columns(value)):
@@ -85,7 +91,9 @@ def check_texts(value: object, what: str) -> tuple[str, ...]:
         )
     for item in value:
         if not isinstance(item, str):
-            raise DeclarationError(f"{what} must hold only strings; it holds {described(item)}.")
+            raise DeclarationError(
+                f"{what} must contain only strings; it contains {described(item)}."
+            )
     return tuple(value)
 
 
@@ -118,9 +126,9 @@ def check_number(value: object, what: str, unit: str) -> float:
 
 
 def check_count(value: object, what: str) -> int:
-    """A whole number from 1, else a DeclarationError that names `what`."""
+    """An integer from 1, else a DeclarationError that names `what`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise DeclarationError(f"{what} must be a whole number, 1 or more, not {described(value)}.")
+        raise DeclarationError(f"{what} must be an integer, 1 or more, not {described(value)}.")
     return int(value)
 
 

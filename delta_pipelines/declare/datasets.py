@@ -3,7 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import overload
 
-from delta_pipelines.declare.argument_checks import check_text, check_texts, located, name_of
+from delta_pipelines.declare.argument_checks import (
+    check_name,
+    check_text,
+    check_texts,
+    located,
+    name_of,
+)
 from delta_pipelines.declare.expectations import DeclaresExpectations
 from delta_pipelines.declare.option_help import lists_options
 from delta_pipelines.declare.options import (
@@ -136,10 +142,8 @@ class DeclaresDatasets(DeclaresExpectations):
             ... def from_files(spark):
             ...     return spark.readStream.schema("id INT").json("landing/events")
         """
-        if not isinstance(name, str):
-            raise DeclarationError("create_streaming_table(name): the table's name, as a string.")
-        misplaced = sorted(OF_QUERIES & set(options))
-        if misplaced:
+        check_name(name, "create_streaming_table(name): name", "the table")
+        if misplaced := sorted(OF_QUERIES & set(options)):
             raise DeclarationError(
                 f"create_streaming_table({name!r}) has no query of its own; give "
                 f"{', '.join(misplaced)} to its append_flow."
@@ -170,8 +174,7 @@ class DeclaresDatasets(DeclaresExpectations):
             ...     return flights_eu
         """
         with located(name, location_of_caller()):
-            if not isinstance(target, str):
-                raise DeclarationError("append_flow(target=...): the name of a streaming table.")
+            check_name(target, "append_flow(target=...): target", "a streaming table")
             check_text(name, "name")
         pending = self._begin("append_flow", name)
 
@@ -278,8 +281,6 @@ class DeclaresDatasets(DeclaresExpectations):
                     "view(name, sql): a persisted view is SQL text, not a function. For a function "
                     "use temporary_view, which is not published, or materialized_view."
                 )
-            check_text(name, "name")
-            check_text(sql, "sql")
         self._declare("view", name, sql, options)
 
     @overload
@@ -293,6 +294,7 @@ class DeclaresDatasets(DeclaresExpectations):
     @overload
     def temporary_view(self, name: str, sql: str, **options: Unpack[InputOption]) -> None: ...
 
+    @lists_options(InputOption)
     def temporary_view(
         self, name: str | F | None = None, sql: str | None = None, **options: Unpack[InputOption]
     ) -> F | Decorator | None:
@@ -301,7 +303,7 @@ class DeclaresDatasets(DeclaresExpectations):
         Args:
             name: Name that other datasets use to read it; the function's own by default.
             sql: A SELECT instead of a function.
-            **options: `inputs`, as for every dataset.
+            **options: See `InputOption`.
 
         Example:
             >>> import delta_pipelines as dp
@@ -336,8 +338,7 @@ class DeclaresDatasets(DeclaresExpectations):
             ... def delayed(flights):
             ...     return flights.where("dep_delay > 0")
         """
-        if not isinstance(name, str):
-            raise DeclarationError("source(name): the name of a table, as a string.")
+        check_name(name, "source(name): name", "a table")
         options: ViewOptions = {"comment": comment, "owners": owners, "tags": tags, "group": group}
         self._record("source", name, None, options, None)
 

@@ -139,8 +139,8 @@ class DeclaresExpectations:
         misplaced = [
             Problem(
                 f"the expectation {e.expectation.name!r} decorates a function that is not a "
-                f"dataset of this pipeline. Put it next to the dataset's decorator, without "
-                f"another decorator that wraps the function between them.",
+                f"dataset of this pipeline. Put it directly above or below the dataset's "
+                f"decorator. No decorator that wraps the function may be between them.",
                 getattr(e.function, "__name__", None),
                 location_of_function(e.function),
             )

@@ -107,9 +107,10 @@ class TableOptions(ViewOptions, total=False):
     cluster_by: Sequence[str] | None
     """Liquid-clustering columns, in order; not together with partition_cols."""
     schema_drift: SchemaDrift | None
-    """`evolve` (default): take the query's columns; a table that keeps its rows accepts only new
-    columns and wider types. `add_columns`: accept only new columns, also nested. `fail`: refuse the
-    refresh on any change. Comments may always change, and a full refresh accepts everything."""
+    """`evolve` (default): take the query's columns; a table that keeps its rows (a materialized
+    view with partitions is one) accepts only new columns and wider types. `add_columns`: accept
+    only new columns, also nested. `fail`: refuse the refresh on any change. Comments may always
+    change, and a full refresh accepts everything."""
     columns: "str | StructType | None"
     """The table's columns: DDL text, `"icao STRING NOT NULL COMMENT 'key', country STRING"`, or a
     `StructType`. The query must have these columns, in any order. By default the table has the

@@ -97,7 +97,7 @@ def check_sources(
         name = identifier.plain
         if begin > state.version + 1:
             problems.append(
-                f"its stream input {name} was put back from a copy (the table is at version "
+                f"its stream input {name} was replaced by an older copy (the table is at version "
                 f"{state.version}, and the checkpoint has read up to version {begin - 1})"
             )
         for version in range(state.version, max(begin - 1, state.version - MAX_COMMITS), -1):
@@ -132,7 +132,7 @@ def cannot_go_on(
             f"with one of the first ways)"
         )
     return DatasetError(
-        f"flow {flow.name!r} cannot go on: {why.value}. No row was skipped or duplicated. "
+        f"flow {flow.name!r} cannot continue: {why.value}. No row was skipped or duplicated. "
         f"{ways}. ({str(error).partition(': ')[2]})",
         dataset=table.name,
     )

@@ -149,7 +149,7 @@ class PartitionRefresh:
         if not partitions.computed:
             nothing = f"nothing changed in {counted(partitions.asked)} at version {base.version}"
             return partitions, nothing
-        why = "that was forced" if partitions.computes_all else found.why
+        why = "`force` is set" if partitions.computes_all else found.why
         head = f"{planned.how}: " if planned.reset_blocked else ""
         return partitions, f"{head}{partitions.sentence}, because {why}"
 
@@ -261,7 +261,7 @@ class _Inside:
         """Refuse rows outside of the range.
 
         Raises:
-            DatasetError: There are some; nothing was written.
+            DatasetError: There are some; nothing was written for this range.
         """
         (count,) = self._observed.values()
         if not count:
@@ -269,9 +269,9 @@ class _Inside:
         rows = [str(row.asDict(recursive=True)) for row in self._outside.limit(_SAMPLES).collect()]
         raise DatasetError(
             f"its function returned {count} rows outside of {self._partition}, such as "
-            f"{', '.join(rows)}. Nothing was written. It has the parameter `partition`, so it must "
-            f"return rows of these partitions only: filter by partition.condition "
-            f"({self._partition.condition}).",
+            f"{', '.join(rows)}. Nothing was written for this range. It has the parameter "
+            f"`partition`, so it must return rows of these partitions only: filter by "
+            f"partition.condition ({self._partition.condition}).",
             dataset=dataset,
         )
 

@@ -110,7 +110,7 @@ class StagedAppends:
 
 
 class StagedMerges:
-    """Merges the batches of an upsert into a table beside it, from which its rows are replaced.
+    """Merges the batches of an upsert into a table next to it, from which its rows are replaced.
 
     That table has the columns of the query, and a property that names the target: no other table is
     ever changed or dropped. It is dropped when the refresh ends; one that a killed process left is
@@ -163,7 +163,7 @@ class StagedMerges:
     def write(
         self, rows: "DataFrame", flow: Flow, batch_id: BatchId, metadata: dict[str, object]
     ) -> BatchResult:
-        """Merge the rows of a micro-batch into the table beside the target."""
+        """Merge the rows of a micro-batch into the table next to the target."""
         session = rows.sparkSession
         upsert = UpsertRun(
             session, self._table, flow, self._collected, self._context, metadata=metadata
@@ -185,7 +185,7 @@ class StagedMerges:
         self._transaction.replace(read_pinned(self._spark, collected))
 
     def close(self) -> None:
-        """Drop the table beside the target."""
+        """Drop the table next to the target."""
         try:
             drop_beside(self._spark, self._table.identifier)
         except SPARK_FAILURES:
@@ -203,7 +203,7 @@ def beside(identifier: Identifier) -> Identifier:
 
 
 def drop_beside(spark: "SparkSession", identifier: Identifier) -> None:
-    """Drop what a full refresh of an upsert has left beside it, and no other table."""
+    """Drop what a full refresh of an upsert has left next to it, and no other table."""
     try:
         state = load_table(spark, beside(identifier), is_new=True)
     except DatasetError:

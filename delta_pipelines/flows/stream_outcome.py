@@ -8,7 +8,7 @@ from delta_pipelines.planning.plan import DatasetPlan
 from delta_pipelines.planning.streams.stream_planner import NOTHING_NEW
 from delta_pipelines.update.stream_tally import StreamTally
 
-ALL_LEFT_OUT = "no row of its streams is one for the table"
+ALL_LEFT_OUT = "its streams read new input, but no row of it belongs in the table"
 
 
 def stream_outcome(

@@ -83,8 +83,8 @@ def resolve(pipeline: Declarations) -> Graph:
         taken = named.setdefault(declaration.name.lower(), identifier)
         if taken != identifier:
             text = (
-                f"its name already means {taken}; name this dataset '{identifier}', without "
-                f"schema=."
+                f"another dataset, {taken}, already has this name; declare this one with the name "
+                f"'{identifier}' and without schema=."
             )
             problems.append(Problem(text, declaration.name, declaration.location))
         datasets[identifier] = _dataset(declaration, identifier)
@@ -102,13 +102,13 @@ def resolve(pipeline: Declarations) -> Graph:
     }
     for flow in flows:
         edges[flow.target] += tuple(flow.inputs.values())
-    circles = cycles(edges)
-    problems += [_cycle_problem(circle, datasets) for circle in circles]
+    cyclic = cycles(edges)
+    problems += [_cycle_problem(cycle, datasets) for cycle in cyclic]
     problems += graph_problems(datasets, edges)
     problems += stream_problems(datasets, flows)
     problems += shared_problems(flows)
     if problems:
-        raise _error(problems, len(circles), resolver.unknown)
+        raise _error(problems, len(cyclic), resolver.unknown)
 
     order = topological_order(edges)
     return Graph(
@@ -167,10 +167,10 @@ def _dataset(declaration: Declaration, identifier: Identifier) -> Dataset:
             raise AssertionError("an append flow is not a dataset")
 
 
-def _cycle_problem(circle: list[Identifier], datasets: Mapping[Identifier, Dataset]) -> Problem:
-    path = " -> ".join(datasets[i].name for i in [*circle, circle[0]])
-    declaration = datasets[circle[0]].declaration
-    text = f"datasets read each other in a circle: {path} (each reads the next)."
+def _cycle_problem(cycle: list[Identifier], datasets: Mapping[Identifier, Dataset]) -> Problem:
+    path = " -> ".join(datasets[i].name for i in [*cycle, cycle[0]])
+    declaration = datasets[cycle[0]].declaration
+    text = f"datasets read each other in a cycle: {path} (each reads the next)."
     return Problem(text, declaration.name, declaration.location)
 
 

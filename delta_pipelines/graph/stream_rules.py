@@ -79,8 +79,9 @@ def _input_problem(flow: Flow, name: str, stream: Stream | Changes, read: Datase
         )
     if read.kind == "temporary_view":
         return (
-            f"input {name!r} is the temporary view {read.name!r}, which is inlined as it is "
-            f"written; bind dp.Stream or dp.Changes in the view's inputs, and its name here."
+            f"input {name!r} is the temporary view {read.name!r}, which decides itself how its "
+            f"inputs are read. Declare dp.Stream or dp.Changes in the `inputs` of the view, and "
+            f"give only the name of the view here."
         )
     if read.kind == "view":
         return (

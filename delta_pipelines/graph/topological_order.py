@@ -41,22 +41,22 @@ def cycles(edges: Edges) -> list[list[Identifier]]:
     rest = {identifier: [i for i in inputs if i in edges] for identifier, inputs in edges.items()}
     given = {identifier: position for position, identifier in enumerate(edges)}
     found: list[list[Identifier]] = []
-    while circle := _circle(rest):
-        first = circle.index(min(circle, key=given.__getitem__))
-        found.append(circle[first:] + circle[:first])
+    while cycle := _cycle(rest):
+        first = cycle.index(min(cycle, key=given.__getitem__))
+        found.append(cycle[first:] + cycle[:first])
         rest = {
-            identifier: [i for i in inputs if i not in circle]
+            identifier: [i for i in inputs if i not in cycle]
             for identifier, inputs in rest.items()
-            if identifier not in circle
+            if identifier not in cycle
         }
-    return sorted(found, key=lambda circle: given[circle[0]])
+    return sorted(found, key=lambda cycle: given[cycle[0]])
 
 
-def _circle(edges: Edges) -> list[Identifier]:
+def _cycle(edges: Edges) -> list[Identifier]:
     """One cycle, empty when there is none."""
     try:
         TopologicalSorter(edges).prepare()
     except CycleError as error:
-        circle: list[Identifier] = error.args[1]
-        return circle[:0:-1]
+        cycle: list[Identifier] = error.args[1]
+        return cycle[:0:-1]
     return []

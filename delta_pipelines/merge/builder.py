@@ -166,7 +166,7 @@ class MergeBuilder:
         return self._with(NotMatchedBySourceDelete(condition))
 
     def with_schema_evolution(self) -> "MergeBuilder":
-        """Let source columns that the target lacks join its schema when a clause assigns them.
+        """Add source columns that the target lacks to its schema, if a clause assigns them.
 
         Example:
             >>> merge_into(spark, "air.airports", new, "t.icao = s.icao").with_schema_evolution(
@@ -182,8 +182,8 @@ class MergeBuilder:
 
         Raises:
             MergeError: The clauses are wrong, the target is not a Delta table, or Delta rejected
-                the merge or failed; the target is unchanged. `transient` says whether a retry
-                can help.
+                the merge or failed; the target is unchanged, unless the message says that the
+                commit could not be read back. `transient` says whether a retry can help.
 
         Example:
             >>> merge_into(spark, "air.airports", new, "t.icao = s.icao").when_matched_update_all(
@@ -228,7 +228,7 @@ def merge_into(
         spark: A classic session with Delta's extension and catalog.
         target: A path if it contains "/", else the name of a table.
         source: The rows to merge.
-        on: When a source row matches a target row: SQL text or a Column.
+        on: The condition under which a source row matches a target row: SQL text or a Column.
         target_alias: Alias of the target in conditions and values.
         source_alias: Alias of the source in conditions and values.
         executor: `auto`, `native`, `classic` or `insert_only`; an executor that cannot run the

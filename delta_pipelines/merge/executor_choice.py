@@ -77,10 +77,10 @@ def choose_executor(
 
     Example:
         >>> choose_executor("classic", obstacles=["the table tracks rows"]).reason
-        "classic was asked for, but the table tracks rows, so Delta's own MERGE ran"
+        "classic was requested, but the table tracks rows, so Delta's own MERGE ran"
     """
     if requested == "native":
-        return ExecutorChoice("native", "native was asked for")
+        return ExecutorChoice("native", "native was requested")
     if requested == "auto":
         if obstacles:
             reason = f"{' and '.join(obstacles)}, so Delta's own MERGE ran"
@@ -96,9 +96,9 @@ def choose_executor(
     if reasons:
         why = " and ".join(reasons)
         return ExecutorChoice(
-            "native", f"{requested} was asked for, but {why}, so Delta's own MERGE ran"
+            "native", f"{requested} was requested, but {why}, so Delta's own MERGE ran"
         )
-    return ExecutorChoice(requested, f"{requested} was asked for")
+    return ExecutorChoice(requested, f"{requested} was requested")
 
 
 def _inserts(source_bytes: int) -> ExecutorChoice:

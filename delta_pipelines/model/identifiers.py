@@ -92,7 +92,7 @@ _COLUMN = re.compile(
 
 
 def has_columns(schema: str) -> bool:
-    """True when a text begins with a column and its type, so it is not the name of a schema.
+    """True when a string begins with a column and its type, so it is not the name of a schema.
 
     Example:
         >>> has_columns("id INT, name STRING"), has_columns("aviation")

@@ -12,18 +12,18 @@ from delta_pipelines.model.time_partitions import TimePartitions
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _EXAMPLES = {"date": "2024-01-05", "boolean": "true"}
-_ALLOWED_TYPES = "a string, a whole number, a date or a boolean"
+_ALLOWED_TYPES = "a string, an integer, a date or a boolean"
 
 
 @dataclass(frozen=True)
 class StaticPartitions(ColumnPartitions):
     """One partition for each of some values; its key is the value.
 
-    The column is a STRING, a whole number, a DATE or a BOOLEAN.
+    The column is a STRING, an integer, a DATE or a BOOLEAN.
 
     Args:
         column: The column of the table that says to which partition a row belongs.
-        values: The values, each once; a value of another type is written as text.
+        values: The values, each once; a value of another type is written as a string.
 
     Example:
         >>> StaticPartitions("region", ["eu", "us"]).range(["eu"]).condition
@@ -54,7 +54,10 @@ class StaticPartitions(ColumnPartitions):
         values = tuple(given)
         for value in values:
             if not isinstance(value, str) or not value:
-                raise DeclarationError(f"StaticPartitions: {value!r} is not a text; write a text.")
+                raise DeclarationError(
+                    f"StaticPartitions: {value!r} is not a non-empty string; write each value as a "
+                    f"string, such as '2024'."
+                )
             if SEPARATOR in value or "," in value or value != value.strip():
                 raise DeclarationError(
                     f"StaticPartitions: {value!r} cannot be a key: a key has no comma, no "
@@ -141,7 +144,7 @@ class StaticPartitions(ColumnPartitions):
         if not _is_written_as(key, kind):
             raise DeclarationError(
                 f"StaticPartitions: {key!r} is not a value of column {self.column}, which is "
-                f"{kind}; write it as {_EXAMPLES.get(kind, '7')!r}."
+                f"{kind}; write a value such as {_EXAMPLES.get(kind, '7')!r}."
             )
         if kind == "boolean" or kind in _BITS:
             return key
@@ -151,7 +154,7 @@ class StaticPartitions(ColumnPartitions):
 
 
 def _is_written_as(key: str, kind: str) -> bool:
-    """True when a text is the one way to write a value: two keys are never one value."""
+    """True when a string is the one way to write a value: two keys are never one value."""
     try:
         if kind == "date":
             return date.fromisoformat(key).isoformat() == key

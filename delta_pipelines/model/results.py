@@ -90,7 +90,7 @@ class PartitionsResult:
 
     Args:
         commits: One for each range of partitions that was computed, in order.
-        unchanged: Partitions that were asked for and have not changed.
+        unchanged: Partitions that were requested and have not changed.
     """
 
     commits: tuple[PartitionCommit, ...] = ()

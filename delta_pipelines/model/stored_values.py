@@ -162,7 +162,7 @@ def stored_flow(value: object) -> str:
 
 
 def stored_number(value: object) -> int:
-    """A whole number from 0 to `MAX_NUMBER`.
+    """An integer from 0 to `MAX_NUMBER`.
 
     Raises:
         MalformedValueError: It is something else.
@@ -173,13 +173,14 @@ def stored_number(value: object) -> int:
 
 
 def stored_text(value: object) -> str:
-    """A text of at most `MAX_TEXT` characters, never a part of a path.
+    """A string of at most `MAX_TEXT` characters, never a part of a path.
 
     Raises:
         MalformedValueError: It is something else.
     """
     if not isinstance(value, str) or len(value) > MAX_TEXT:
-        raise MalformedValueError(f"{shown(value)} is not a text of up to {MAX_TEXT:,} characters")
+        limit = f"{MAX_TEXT:,} characters"
+        raise MalformedValueError(f"{shown(value)} is not a string of up to {limit}")
     return value
 
 

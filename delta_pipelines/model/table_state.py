@@ -132,7 +132,7 @@ class HistoryEntry:
     Args:
         version: The commit's version.
         operation: Delta's name of the operation (`WRITE`, `MERGE`, ...).
-        metrics: Its operation metrics that are whole numbers.
+        metrics: Its operation metrics that are integers.
         user_metadata: The writer's text, None when there is none.
         timestamp: Milliseconds since 1970, UTC.
         parameters: Parameters of the operation, such as `version` or `timestamp` of a `RESTORE`.

@@ -67,7 +67,7 @@ class TimePartitions(ColumnPartitions):
                 f"'Europe/Berlin'."
             )
         if not isinstance(self.end_offset, int) or isinstance(self.end_offset, bool):
-            raise self._wrong(f"end_offset is a whole number, not {self.end_offset!r}.")
+            raise self._wrong(f"end_offset is an integer, not {self.end_offset!r}.")
         first = self._given("start")
         if first.year not in _YEARS:
             raise self._wrong(f"start {self.start!r} must lie in the years 1000 to 9998.")
@@ -166,7 +166,7 @@ class TimePartitions(ColumnPartitions):
             try:
                 low, high = self._order(first), self._order(last or first)
             except DeclarationError:
-                continue  # not a text of `recorded`
+                continue  # not a string of `recorded`
             begin = bisect_left(every, low, key=self._order)
             found.update(every[begin : bisect_right(every, high, key=self._order)])
         return frozenset(found)
@@ -374,7 +374,8 @@ class HourlyPartitions(TimePartitions):
             return super()._parsed(text, what).astimezone(_UTC).astimezone(zone)
         local = found.astimezone(zone)
         if local.utcoffset() != found.utcoffset():
-            raise self._wrong(f"{what} {text!r} has not the offset of {self.timezone}.")
+            wrong = f"{what} {text!r}: {self.timezone} does not have this UTC offset at that time."
+            raise self._wrong(wrong)
         return local
 
     def _next(self, local: datetime) -> datetime:

@@ -39,7 +39,7 @@ class AskedPartitions:
 
 
 class _NotAPartitionError(DeclarationError):
-    """A text names no partition of a table; it may name one of another table."""
+    """A string names no partition of a table; it may name one of another table."""
 
 
 def asked_partitions(
@@ -47,7 +47,7 @@ def asked_partitions(
 ) -> dict[Identifier, AskedPartitions]:
     """Find the partitions of each table that a run refreshes.
 
-    Each text names partitions of at least one table. A text that names partitions by time also
+    Each string names partitions of at least one table. A string that names partitions by time also
     names those of the other tables by time that have a time in common with them, such as the
     hours of a day.
 

@@ -86,7 +86,7 @@ class PartitionPlanner:
         if any(map(scope.tables.is_written, behind)):
             return self._computed(planned, replace(partitions, is_known=False), "")
         fresh = self._fresh(query, last, partitions)
-        why = "that was forced" if scope.plan.force else fresh.why
+        why = "`force` is set" if scope.plan.force else fresh.why
         partitions = replace(partitions, fresh=fresh.keys, newer=fresh.newer)
         return self._computed(planned, partitions, why)
 

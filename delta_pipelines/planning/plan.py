@@ -58,7 +58,7 @@ class DatasetPlan:
         streams: True when its query is a stream, so that it is refreshed batch by batch.
         column_lineage: The input columns that each column is computed from; None when it was not
             asked for, when nothing is to be done, or when it is unknown.
-        reset_blocked: True when a full refresh was asked for that its properties do not allow.
+        reset_blocked: True when a full refresh was requested that its properties do not allow.
         partitions: Which of its partitions the run computes; None when it has none.
 
     Example:

@@ -89,7 +89,7 @@ def plan_again(
 
     Args:
         read: Tables at the versions that the run reads.
-        is_full_refresh: Whether a full refresh is asked for; as in the run's plan by default.
+        is_full_refresh: Whether a full refresh is requested; as in the run's plan by default.
     """
     dataset = plan.graph[identifier]
     assert not isinstance(dataset, Source)

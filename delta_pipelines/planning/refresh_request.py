@@ -133,7 +133,7 @@ def _name(item: object, what: str) -> str:
         return str(item)
     if isinstance(item, Table | View | Flow):
         return item.name
-    raise DeclarationError(f"{what} must hold only names{_instead_of(item)}.")
+    raise DeclarationError(f"{what} must contain only names{_instead_of(item)}.")
 
 
 def _instead_of(value: object) -> str:

@@ -105,7 +105,7 @@ def is_protected(table: Table, current: Mapping[str, str]) -> bool:
 def _protected(
     asked: Sequence[Table], properties: Callable[[Table], Mapping[str, str]]
 ) -> list[Table]:
-    """The protected tables of a full refresh; one INFO line names them (the seed's words)."""
+    """The protected tables of a full refresh; one INFO line names them, in Spark's own words."""
     tables = [table for table in asked if is_protected(table, properties(table))]
     if tables:
         log.info(
@@ -126,15 +126,15 @@ def construct_full_refresh_set(
     """Split a selection into ordinary and full refreshes.
 
     Tables that declare `pipelines.reset.allowed=false` are refreshed instead, and one INFO line
-    names them (seed: `DatasetManager.constructFullRefreshSet`).
+    names them (as in Spark's `DatasetManager.constructFullRefreshSet`).
 
     Args:
         tables: The graph's tables.
         refresh: Tables to refresh: table objects, identifiers or names; None for all. Unknown names
-            are ignored, as in the seed's filters; `Pipeline.plan` refuses them.
+            are ignored, as Spark ignores them; `Pipeline.plan` refuses them.
         full_refresh: Tables to refresh fully, in addition to `refresh`.
         full_refresh_all: Refresh every table of `refresh` fully; all tables when `refresh` names
-            none, as in the seed's filters.
+            none, as in Spark.
 
     Returns:
         All tables to refresh or to refresh fully; identifiers of the ordinary refreshes;

@@ -29,13 +29,13 @@ def decide(
 ) -> TableDecision:
     """Decide on create, wipe and alter.
 
-    A table is wiped when it is refreshed fully or keeps no rows between refreshes (seed:
-    `TRUNCATE TABLE` if `isFullRefresh` or the table is not streaming; an upsert target keeps its
-    rows).
+    A table is wiped when it is refreshed fully or keeps no rows between refreshes. (Spark's
+    `DatasetManager` truncates it if `isFullRefresh`, or if the table is not streaming; here an
+    upsert target keeps its rows too.)
 
     Args:
         base: The table as it is, None when it does not exist.
-        is_full_refresh: True when a full refresh was asked for and is allowed.
+        is_full_refresh: True when a full refresh was requested and is allowed.
     """
     if base is None:
         return TableDecision(create=True, wipe=False, alter=False)
@@ -60,7 +60,7 @@ def planned_action(
     Args:
         base: The table as it is, None when it does not exist.
         is_full_refresh: True when its rows are wiped first.
-        is_blocked: True when a full refresh was asked for that its properties do not allow.
+        is_blocked: True when a full refresh was requested that its properties do not allow.
         gone: The table's location in the catalog, when its files are missing there.
         streams: True when its query is a stream.
 
@@ -72,7 +72,7 @@ def planned_action(
     if base is None:
         return "create", "the table does not exist"
     if is_full_refresh:
-        asked = "a full refresh was asked for"
+        asked = "a full refresh was requested"
         if streams and table.wipes_first:
             asked += ", in place: readers see an empty table until its streams have filled it"
         return "full_refresh", asked

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Refresh:
-    """A table with its analysed queries and the refresh that is asked for.
+    """A table with its analysed queries and the refresh that is requested.
 
     Args:
         table: As declared.
@@ -59,7 +59,7 @@ class _Refresh:
         flows: Its flows.
         queries: The analysed query of each flow.
         is_full: True when its rows are wiped first.
-        is_blocked: True when a full refresh was asked for that its properties do not allow.
+        is_blocked: True when a full refresh was requested that its properties do not allow.
         declared: Its declared columns; None when it has those of its queries.
     """
 

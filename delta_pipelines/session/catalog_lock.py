@@ -1,7 +1,7 @@
 """The lock on a catalog's Derby database, which admits one process at a time.
 
-The operating system holds the lock, so a killed holder leaves nothing that blocks. The text beside
-it only names the holder, and counts only while the lock is taken.
+The operating system holds the lock, so a killed holder leaves nothing that blocks. The text next
+to it only names the holder, and counts only while the lock is taken.
 """
 
 import json
@@ -59,7 +59,7 @@ def derby_holder(database: Path) -> str | None:
     except OSError:
         pid = _locking_process(descriptor)
         named = f"process {pid}" if pid else "a process"
-        return f"{named}, which has the database open without our lock"
+        return f"{named}, which opened the database without the lock of delta_pipelines"
     finally:
         os.close(descriptor)
     return None
@@ -125,7 +125,7 @@ class CatalogLock:
     """Holds a Derby database for this process.
 
     Args:
-        database: Folder of the database; the lock and the holder's name are written beside it.
+        database: Folder of the database; the lock and the holder's name are written next to it.
 
     Example:
         >>> lock = CatalogLock(Path("warehouse/_metastore/derby"))
@@ -141,7 +141,7 @@ class CatalogLock:
     def acquire(self, timeout: float | None) -> None:
         """Wait for the database, saying for whom, and take it.
 
-        A process may have the database open without our lock: a program that does not use this
+        A process may have the database open without this lock: a program that does not use this
         package, or the JVM of a holder whose Python has just ended. The call waits for it as well.
 
         Args:
@@ -155,8 +155,9 @@ class CatalogLock:
             self._acquire(timeout)
         except OSError as error:
             raise SessionError(
-                f"The catalog cannot be kept in {self.database.parent}: {error}. Let this user "
-                "write there, move away a file that stands in the way, or choose another warehouse."
+                f"The catalog cannot be created or opened in {self.database.parent}: {error}. Give "
+                "this user write permission for the folder, remove a file that has the same name, "
+                "or choose another warehouse."
             ) from error
 
     def _acquire(self, timeout: float | None) -> None:
@@ -184,8 +185,8 @@ class CatalogLock:
         if wait.is_over:
             raise CatalogLockedError(
                 f"The catalog in {self.database} is in use by {holder()}, "
-                f"and {wait.timeout:g} seconds of waiting are over: wait for that process, "
-                "end it, or allow more time (`lock_timeout`, `--lock-timeout`)."
+                f"and this process stopped waiting after {wait.timeout:g} seconds: wait for that "
+                "process, end it, or allow more time (`lock_timeout`, `--lock-timeout`)."
             )
         if wait.is_log_due():
             logger.warning("Waiting for the catalog in %s, in use by %s.", self.database, holder())

@@ -127,14 +127,15 @@ def write_archive(config: Mapping[str, str] | None = None) -> Path:
         if ended.returncode or not fresh.is_file():
             output = "\n".join((ended.stdout + ended.stderr).strip().splitlines()[-20:])
             raise SessionError(
-                f"Java wrote no archive of classes; sessions start as before.\n{output}"
+                f"Java did not write the archive of classes; sessions start as before.\n{output}"
             )
         check_whole(fresh)
         fresh.chmod(0o600)
         fresh.replace(path)
     except subprocess.TimeoutExpired as error:
         raise SessionError(
-            f"Java wrote no archive of classes within {_PATIENCE:.0f} s; sessions start as before."
+            f"Java did not write the archive of classes within {_PATIENCE:.0f} s; sessions start "
+            "as before."
         ) from error
     finally:
         fresh.unlink(missing_ok=True)
@@ -179,6 +180,6 @@ def check_whole(archive: Path) -> None:
         ended = subprocess.run(check, cwd=folder, capture_output=True, timeout=_PATIENCE)
     if ended.returncode:
         raise SessionError(
-            "Java wrote an archive of classes that it cannot use, as when the disk is full; "
-            "sessions start as before."
+            "Java wrote an archive of classes that it cannot use; the disk may be full. Sessions "
+            "start as before, without this archive."
         )

@@ -55,10 +55,11 @@ def spark_config(
     extra: Mapping[str, str] | None = None,
     catalog: Catalog | None = None,
 ) -> dict[str, str]:
-    """Compose a session's configuration; nothing is read but the listings of two caches.
+    """Build the whole Spark configuration of a session; starts no Spark.
 
-    One is Ivy's, of jars; the other holds the archive of classes (see `class_archive`) and the jar
-    of the log store for S3, which is compiled here when it is needed and missing.
+    The function only lists two cache folders: Ivy's folder of jars, and the folder with the archive
+    of classes (see `class_archive`) and the jar of the log store for S3. If a session needs this
+    log store and the jar is missing, the function compiles it.
 
     Args:
         warehouse: Folder of the tables; the catalog lives inside it, in `_metastore`.
@@ -123,7 +124,7 @@ def warehouse_location(warehouse: str | Path) -> str:
     """Make a warehouse's place absolute; a remote address stays as it is.
 
     Raises:
-        SessionError: The path leads nowhere: `~` of an unknown user, links in a circle.
+        SessionError: The path leads nowhere: `~` of an unknown user, links in a cycle.
 
     Example:
         >>> warehouse_location("file:///data/warehouse")
@@ -182,7 +183,7 @@ def delta_problem(*, extensions: str, catalog: str) -> str | None:
         return None
     return (
         f"The Spark session is not set up for Delta: {' and '.join(missing)} before the session "
-        "is built, or let `delta_pipelines.session.session.get_session` build it."
+        "is built, or let `dp.get_session` build it."
     )
 
 

@@ -49,7 +49,7 @@ LOCK_TIMEOUT = 600.0
 
 
 class LiveSessionError(SessionError):
-    """The process has a session already, and another one was asked for."""
+    """The process already has a session, and another one was requested."""
 
 
 @dataclass(frozen=True)
@@ -75,37 +75,40 @@ def get_session(
     config: Mapping[str, str] | None = None,
     lock_timeout: float | None = LOCK_TIMEOUT,
 ) -> "SparkSession":
-    """Build this process's session, or return it when it is live.
+    """Create this process's Spark session, or return the live one.
 
-    With the embedded catalog one process at a time may use a warehouse: the call waits for the
-    process that has it and logs for whom it waits. The session's `stop()` ends the JVM too and
-    lets the next process in, as does the end of this process, however it ends. With a catalog on
-    PostgreSQL any number of processes use a warehouse at once.
+    With the embedded catalog, only one process at a time can use a warehouse. The call waits for
+    the other process and logs which process it waits for. `stop()` also ends the JVM and releases
+    the catalog; the end of this process does the same. With a PostgreSQL catalog, several
+    processes can use a warehouse at the same time.
 
-    A warehouse that was moved or copied with the embedded catalog inside is refused, because that
-    names the tables of the original: run `delta-pipelines relocate` once.
+    The embedded catalog stores absolute table locations. A warehouse that was moved or copied is
+    therefore refused until `delta-pipelines relocate` has corrected them.
 
-    A session that other code built, set up for Delta and over the same warehouse, is returned as it
-    is, with the settings of `config` that can change; the other code stops it.
+    If other code has built a session for Delta with the same warehouse, and `catalog` is None, the
+    call returns that session and changes only the settings in `config` that can change. The other
+    code must stop it.
 
     Args:
-        warehouse: Folder of the tables and of the catalog; made when missing.
-        catalog: A PostgreSQL database to keep the catalog in instead, as
-            `postgresql://user@host:port/database` or a `PostgresCatalog`; the password is best
-            left to the environment variable `DELTA_PIPELINES_CATALOG_PASSWORD`.
+        warehouse: Folder of the tables and of the embedded catalog; created if it does not exist.
+        catalog: PostgreSQL database for the catalog, as `postgresql://user@host:port/database` or
+            a `PostgresCatalog`; None for the embedded catalog. Set the password in the environment
+            variable `DELTA_PIPELINES_CATALOG_PASSWORD`.
         app_name: Name that Spark's UI shows.
-        config: Further Spark settings, which win (see `spark_config`).
-        lock_timeout: Seconds to wait for the catalog at most; 0 tries once, None waits without
-            end.
+        config: Additional Spark settings; they override the defaults, but lists (jars, packages,
+            extensions, Java options) are combined (see `spark_config`).
+        lock_timeout: Maximum seconds to wait for the embedded catalog; 0 tries once, None waits
+            forever.
 
     Returns:
         The session, with its catalog open.
 
     Raises:
-        CatalogLockedError: Another process kept the catalog for the whole time; names it.
-        CatalogServerError: The catalog's server is not there, or lets this user not in.
-        SessionError: Java or SPARK_HOME is unfit, the warehouse cannot be written or was moved,
-            another session is live, or Spark did not start.
+        CatalogLockedError: Another process used the catalog until the timeout; names the process.
+        CatalogServerError: The catalog's server cannot be reached, or rejects the user.
+        StorageError: The warehouse is on S3 and cannot be listed.
+        SessionError: Java or SPARK_HOME has the wrong version, the warehouse cannot be written or
+            was moved, another session is live, or Spark did not start.
 
     Example:
         >>> spark = get_session("warehouse", config={"spark.master": "local[2]"})
@@ -160,9 +163,9 @@ def _check_not_moved(spark: "SparkSession", warehouse: str) -> None:
     origin = moved_from(spark, warehouse)
     if origin is not None:
         raise SessionError(
-            f"The warehouse {warehouse} was moved or copied: its catalog names the tables in "
-            f"{origin}, and a run would write those. Run `delta-pipelines relocate --warehouse "
-            f"{shlex.quote(warehouse)}` once."
+            f"The warehouse {warehouse} was moved or copied. Its catalog still has the table "
+            f"locations in {origin}, so a run would write the original tables. Run "
+            f"`delta-pipelines relocate --warehouse {shlex.quote(warehouse)}` once."
         )
 
 
@@ -196,7 +199,8 @@ def stop_session() -> None:
 def check_session(spark: "SparkSession") -> None:
     """Check that a session can work with Delta tables.
 
-    Any catalog will do, in memory too. A Spark Connect session is refused: it has no JVM in reach.
+    Any catalog is accepted, also one in memory. A Spark Connect session is refused, because this
+    process cannot use its JVM.
 
     Args:
         spark: A session, built by anyone.
@@ -252,9 +256,9 @@ def _reuse(
 ) -> "SparkSession":
     if location != live.warehouse:
         raise LiveSessionError(
-            f"A session over the warehouse {live.warehouse} is live in this process, and a "
-            f"process has one: stop it (`spark.stop()`) before you ask for {location}, "
-            "or use another process."
+            f"This process already has a session over the warehouse {live.warehouse}, and a "
+            f"process can have only one session. Stop it (`spark.stop()`) before you open "
+            f"{location}, or use another process."
         )
     if catalog is not None and catalog != live.catalog:
         raise LiveSessionError(
@@ -270,9 +274,9 @@ def _reuse(
     )
     if fixed:
         raise LiveSessionError(
-            f"The session over {location} is live with other values of {', '.join(fixed)}, "
-            "which Spark reads only at its start, or does not know: stop it (`spark.stop()`) "
-            "first, or leave these settings out."
+            f"The live session over {location} has other values of {', '.join(fixed)}. Spark "
+            "reads these settings only at its start, or does not know them. Stop the session "
+            "(`spark.stop()`) first, or leave these settings out."
         )
     # Always, as an earlier call or the user may have changed them since the start.
     for key in modifiable:
@@ -308,8 +312,9 @@ def _foreign_session() -> "SparkSession | None":
         return None
     if _live is not None and _live.pid != os.getpid():
         raise SessionError(
-            "This process was forked from one with a live Spark session, which it cannot use: "
-            "start it by spawning."
+            "This process was forked from a process with a live Spark session, and a forked "
+            "process cannot use that session. Start it with the start method `spawn` of "
+            "`multiprocessing`."
         )
     return SparkSession.Builder().getOrCreate()
 
@@ -332,9 +337,9 @@ def _adopted(
     )
     if not serves:
         raise SessionError(
-            "A Spark session that `get_session` did not build in this process is live, and Spark "
-            "would ignore our settings: hand that session over as it is, stop it first, "
-            "or use a process of its own."
+            "This process has a live Spark session that `get_session` did not build, so Spark "
+            "would ignore the settings of `get_session`. Pass that session to the pipeline "
+            "yourself, stop it first, or use another process."
         )
     for key in modifiable:
         spark.conf.set(key, requested[key])

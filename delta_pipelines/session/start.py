@@ -81,13 +81,14 @@ def _start_error(error: Exception, config: Mapping[str, str]) -> SessionError:
     if "XSDB6" in text or "Another instance of Derby" in text:
         return CatalogLockedError(
             f"The catalog in {derby_database(config)} is open in another process that does not "
-            "use our lock: end that process (another Spark over the same folder) and try again."
+            "use the lock of delta_pipelines: end that process (another Spark over the same "
+            "folder) and try again."
         )
     if "spark.jars.packages" in config:
         return SessionError(
-            f"Spark did not start: {_first_line(error)} It had to download "
-            f"{config['spark.jars.packages']}: look above for what failed, check the network, "
-            "or put the jars into `spark.jars`."
+            f"Spark did not start: {_first_line(error)} Spark had to download "
+            f"{config['spark.jars.packages']}. Look for the failed download in the output above, "
+            "check the network, or give the paths of local jars in `spark.jars`."
         )
     return SessionError(
         f"Spark did not start: {_first_line(error)} Check the settings given as `config`."

@@ -79,6 +79,6 @@ class Watch:
         if failed:
             listed = "; ".join(map(str, failed))
             raise ExpectationError(
-                f"{listed}. Nothing was written.", dataset=dataset, results=found
+                f"{listed}. None of these rows was written.", dataset=dataset, results=found
             )
         return found

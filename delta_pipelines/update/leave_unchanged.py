@@ -86,7 +86,7 @@ def leave_unchanged(
     flow = context.plan.graph.flow(table.identifier)
     if is_full_refresh or planned.reset_blocked:
         if planned.action == "none":
-            context.plans.refreshes(table.identifier, "a full refresh was asked for")
+            context.plans.refreshes(table.identifier, "a full refresh was requested")
         return None
     now = context.queries.dependencies(flow)
     if now is None:

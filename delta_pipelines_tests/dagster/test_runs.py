@@ -212,4 +212,4 @@ def test_an_engine_error_is_a_sentence_and_not_a_stack_trace(lake, instance):
     other = type(lake)(warehouse="another_folder_than_the_live_one")
     outcome = materialize(pipeline, other, instance)
     assert not outcome.success
-    assert "is live in this process" in outcome.failure.description
+    assert "This process already has a session over the warehouse" in outcome.failure.description

@@ -113,6 +113,6 @@ def test_an_unchanged_source_keeps_its_data_version_and_makes_nothing_downstream
 
     forced = materialize(pipeline, lake, instance, select=["t"], config={"force": True})
     assert forced["t"]["delta_pipelines/refresh"] == "refresh"
-    assert "because that was forced" in forced["t"]["delta_pipelines/reason"]
+    assert "because `force` is set" in forced["t"]["delta_pipelines/reason"]
     assert forced.data_version("t") != first.data_version("t")
     assert stale_statuses(definitions, instance) == {**fresh, "child": "STALE"}

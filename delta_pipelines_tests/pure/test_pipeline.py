@@ -173,10 +173,10 @@ def test_days_that_a_checkpoint_stays_are_a_number(days: Any) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "why"),
     [
-        ("max_concurrency", "4", "a whole number, 1 or more, not str '4'"),
-        ("max_concurrency", 0, "a whole number, 1 or more, not int 0"),
-        ("max_concurrency", 2.5, "a whole number"),
-        ("max_concurrency", True, "a whole number"),
+        ("max_concurrency", "4", "an integer, 1 or more, not str '4'"),
+        ("max_concurrency", 0, "an integer, 1 or more, not int 0"),
+        ("max_concurrency", 2.5, "an integer"),
+        ("max_concurrency", True, "an integer"),
         ("lease_timeout", "600", "a number of seconds, 0 or more, not str '600'"),
         ("lease_timeout", None, "a number of seconds"),
         ("lease_timeout", -1, "a number of seconds"),

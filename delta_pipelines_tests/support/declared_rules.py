@@ -105,7 +105,7 @@ class Model:
                 raise Refuse("streams read these rows")
             same = (before.rule, before.kind) == (column.rule, column.kind)
             if column.rule == "generated" and not same:
-                raise Refuse("not computed so")
+                raise Refuse("not computed with this expression")
         kept = [(number, column.holds(value)) for number, value in self.rows]
         if any(column.breaks(value, before=before) for _, value in kept):
             raise Refuse("existing rows")

@@ -107,16 +107,16 @@ def is_on(spark: SparkSession, key: str, default: str) -> bool:
 
 
 def whole_number(spark: SparkSession, key: str, default: int) -> int:
-    """Read a setting that is a whole number.
+    """Read a setting that is an integer.
 
     Raises:
-        SessionError: The value is not a whole number.
+        SessionError: The value is not an integer.
     """
     text = str(spark.conf.get(key, str(default))).strip()
     try:
         return int(text)
     except ValueError:
-        raise SessionError(f"The setting {key} is {text!r}, which is not a whole number.") from None
+        raise SessionError(f"The setting {key} is {text!r}, which is not an integer.") from None
 
 
 def can_change(spark: SparkSession, key: str) -> bool:

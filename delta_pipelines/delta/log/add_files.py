@@ -78,7 +78,7 @@ def logical_rows(entries: Iterable[FileEntry]) -> int | None:
 
 
 def listed_files(snapshot: JavaObject) -> JavaObject | None:
-    """Return all files of a small table with their statistics, from the checksum beside its log.
+    """Return all files of a small table with their statistics, from the checksum next to its log.
 
     Source of the rule: Delta 4.4 stores this list for up to 50 files
     (`spark.databricks.delta.allFilesInCrc.thresholdNumFiles`).

@@ -131,7 +131,7 @@ def read_pinned(spark: SparkSession, state: TableState) -> DataFrame:
     if not is_same:
         raise DatasetError(
             f"version {state.version} of the table was replaced after planning: the table was "
-            f"dropped and created again, or put back from a copy. Run again to plan with the "
+            f"dropped and created again, or replaced by an older copy. Run again to plan with the "
             f"current table.",
             dataset=dataset,
             transient=True,
@@ -233,7 +233,7 @@ def _given(parameters: Mapping[str, object] | None) -> dict[str, str]:
 
 
 def whole_numbers(metrics: Mapping[str, str]) -> dict[str, int]:
-    """Return the metrics that are whole numbers; Delta's log stores all values as text."""
+    """Return the metrics that are integers; Delta's log stores all values as text."""
     return {name: int(text) for name, text in metrics.items() if _WHOLE.fullmatch(str(text))}
 
 

@@ -198,7 +198,7 @@ def _unquoted(name: str) -> str:
 
 
 def known_size(snapshot: JavaObject) -> tuple[int | None, int | None]:
-    """Return the number of files and their bytes, from the checksum beside the log.
+    """Return the number of files and their bytes, from the checksum next to the log.
 
     The snapshot itself would read the whole log for them, in a Spark job.
 

@@ -15,7 +15,7 @@ def last_txn_version(txn: JavaObject, snapshot: JavaObject, application: str) ->
     known = _listed(snapshot, application)
     if known is None:
         return int(txn.txnVersion(application))
-    # The list beside the log saves the job that replays the log. But the transaction must still
+    # The list next to the log saves the job that replays the log. But the transaction must still
     # record that it depends on this application.
     txn.readTxn().addOne(application)
     return known
@@ -25,7 +25,7 @@ def remembers(snapshot: JavaObject, application: str, number: int) -> bool:
     """Say whether a table has a batch, or a later one; without a transaction.
 
     Args:
-        snapshot: The table's snapshot; the log is replayed if there is no list beside it.
+        snapshot: The table's snapshot; the log is replayed if there is no list next to it.
         application: Id of the writing application.
         number: The batch.
     """

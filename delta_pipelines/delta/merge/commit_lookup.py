@@ -20,7 +20,7 @@ class MergeCommit:
 
     Args:
         version: Its Delta version.
-        metrics: The whole numbers of its `operationMetrics`.
+        metrics: The integers of its `operationMetrics`.
     """
 
     version: int

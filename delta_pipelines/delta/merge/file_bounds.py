@@ -62,7 +62,7 @@ def files_within(
 
     Args:
         entries: The files, with the statistics of the log.
-        within: Name and type of each key column (whole numbers or dates), and its ranges.
+        within: Name and type of each key column (integers or dates), and its ranges.
 
     Returns:
         Positions in `entries`. None when a file has no statistics as text: Delta may have them in

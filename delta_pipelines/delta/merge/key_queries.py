@@ -35,7 +35,7 @@ def key_values(rows: DataFrame, pairs: Sequence[KeyPair]) -> list[tuple[Any, ...
 def key_bounds(rows: DataFrame, pairs: Sequence[KeyPair]) -> tuple[int, list[tuple[Any, Any]]]:
     """Compute the number of rows, and the smallest and largest value of each key; one Spark job.
 
-    Fractions are ignored if the target's column has whole numbers.
+    Fractions are ignored if the target's column has integers.
 
     Raises:
         UnreadableKeysError: Python cannot represent a value.
@@ -51,7 +51,7 @@ def key_buckets(rows: DataFrame, bounds: Sequence[tuple[KeyPair, KeyRange]]) -> 
     """Find which of `BUCKETS` equal parts between its bounds each key uses; one Spark job.
 
     Args:
-        bounds: Key -> its smallest and largest value: whole numbers or dates.
+        bounds: Key -> its smallest and largest value: integers or dates.
     """
     jvm = Jvm(rows.sparkSession)
     parts = []

@@ -59,7 +59,7 @@ def bucket_ranges(
     """Cover the keys in some of the `BUCKETS` equal parts between the two bounds.
 
     Args:
-        bounds: The smallest and the largest key: whole numbers or dates.
+        bounds: The smallest and the largest key: integers or dates.
         buckets: Numbers of the parts with keys, from 0. They were computed with DOUBLEs, so a key
             may lie slightly outside of its part: as far as two neighbouring DOUBLEs are apart.
         max_ranges: Maximum number of ranges.
@@ -85,7 +85,7 @@ def is_dense(bounds: KeyRange, count: int) -> bool:
     """True when most keys between two bounds may be in use, so that finer ranges have no gaps.
 
     Args:
-        bounds: The smallest and the largest key: whole numbers or dates.
+        bounds: The smallest and the largest key: integers or dates.
         count: Number of rows.
 
     Example:
@@ -96,7 +96,7 @@ def is_dense(bounds: KeyRange, count: int) -> bool:
 
 
 def as_number(key: Any) -> int:
-    """Return a whole number as it is, and a date as days since 1970.
+    """Return an integer as it is, and a date as days since 1970.
 
     Example:
         >>> as_number(date(1970, 1, 2))

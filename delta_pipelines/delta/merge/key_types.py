@@ -17,7 +17,7 @@ _BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 _RANGED = (*_BITS, "decimal", "date", "string")
 _EXACT = 2**53
-"""From here on, several whole numbers are the same DOUBLE."""
+"""From here on, several integers are the same DOUBLE."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,17 @@ class KeyType:
 
     @property
     def is_whole(self) -> bool:
-        """True for whole numbers."""
+        """True for integers."""
         return self.name in _BITS
 
     @property
     def is_counted(self) -> bool:
-        """True for whole numbers and dates."""
+        """True for integers and dates."""
         return self.is_whole or self.name == "date"
 
     @property
     def is_number(self) -> bool:
-        """True for whole numbers and decimals."""
+        """True for integers and decimals."""
         return self.is_whole or self.name == "decimal"
 
     def widens_to(self, other: "KeyType") -> bool:
@@ -149,4 +149,4 @@ class KeyType:
 
     def _check_exact(self, value: Any) -> None:
         if self.name == "long" and isinstance(value, float) and abs(value) >= _EXACT:
-            raise ValueError(f"several whole numbers are equal to {value!r}")
+            raise ValueError(f"several integers are equal to {value!r}")

@@ -32,7 +32,7 @@ from delta_pipelines.model.balanced_fold import balanced
 from delta_pipelines.model.identifiers import quoted
 
 _SUFFIXES = {"byte": "Y", "short": "S", "integer": "", "long": "L"}
-"""Suffixes of SQL literals for the types of whole numbers."""
+"""Suffixes of SQL literals for the types of integers."""
 
 
 class MergePlan:
@@ -145,7 +145,7 @@ class MergePlan:
     def key_pairs(self) -> list[KeyPair]:
         """The conjuncts of ON in which a target column equals an expression over the source.
 
-        Only columns with ranges of values: whole numbers, decimals, dates and text. If the sides
+        Only columns with ranges of values: integers, decimals, dates and text. If the sides
         differ in type, the analyser has put a cast around the column.
         """
         # Computed columns have no statistics: CHAR is padded only when it is read.
@@ -300,7 +300,7 @@ class MergePlan:
 
 
 def _literal(pair: KeyPair, value: Key) -> Column:
-    """A bare literal of the column's type; Python has only one type of whole number."""
+    """A bare literal of the column's type; Python has only one type of integer."""
     if isinstance(value, date):
         return date_literal(value)
     return F.expr(f"{value}{_SUFFIXES[pair.type.name]}") if pair.type.is_whole else F.lit(value)

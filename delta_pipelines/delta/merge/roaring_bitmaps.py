@@ -1,4 +1,4 @@
-"""Sets of whole numbers as Delta stores them: 64-bit Roaring bitmaps, portable."""
+"""Sets of integers as Delta stores them: 64-bit Roaring bitmaps, portable."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ def bitmap_of(jvm: Jvm, positions: Column) -> Column:
     """Aggregate positions to Delta's bitmap: a struct with `cardinality` and `bitmap`.
 
     Args:
-        positions: Whole numbers; NULL is ignored.
+        positions: Integers; NULL is ignored.
     """
     portable = jvm.object(f"{_ARRAY}Format").Portable()
     inner = jvm.root.org.apache.spark.sql.classic.ExpressionUtils.expression(positions._jc)

@@ -70,7 +70,7 @@ def _bounds(
     bounds = bounds_of_files(str(value.name()), statistics, dates=kind.name == "date")
     if not fractions or bounds is None or None in bounds:
         return bounds
-    # Large whole numbers are compared as DOUBLEs, so several of them are equal.
+    # Large integers are compared as DOUBLEs, so several of them are equal.
     return float(bounds[0]), float(bounds[1])
 
 

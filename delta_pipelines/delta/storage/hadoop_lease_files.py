@@ -1,4 +1,4 @@
-"""Location of a table's lease: beside the table, local or through Hadoop's file systems."""
+"""Location of a table's lease: next to the table, local or through Hadoop's file systems."""
 
 import logging
 import os
@@ -40,7 +40,7 @@ def lease_files(spark: SparkSession, identifier: Identifier) -> LeaseFiles:
     """Find the lease files of one table; creates nothing.
 
     Their location depends only on the table's location, so that all sessions that write the table
-    find them, with any catalog or warehouse. They are beside the table, because a table cannot be
+    find them, with any catalog or warehouse. They are next to the table, because a table cannot be
     created in a folder with files. If the table exists and its parent folder is not writable, they
     are in the table's folder.
     """

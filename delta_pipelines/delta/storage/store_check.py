@@ -20,7 +20,7 @@ from delta_pipelines.delta.storage.exclusive_files import (
 from delta_pipelines.errors import StorageError
 
 RECORD = "_delta_pipelines/creates_exclusively"
-"""File beside the tables that records a passed check, so that it is done once."""
+"""File next to the tables that records a passed check, so that it is done once."""
 LOG_STORE_SETTING = "spark.delta.logStore.s3a.impl"
 SINGLE_WRITER = "io.delta.storage.S3SingleDriverLogStore"
 _QUICK = {
@@ -61,7 +61,7 @@ def check_reachable_store(spark: SparkSession, warehouse: str) -> None:
 
 
 def check_exclusive_store(spark: SparkSession, folder: JavaObject) -> None:
-    """Check that S3 refuses to create a file that exists, before the first lease beside a table.
+    """Check that S3 refuses to create a file that exists, before the first lease next to a table.
 
     Some stores that speak S3's protocol ignore the condition `If-None-Match`. There, a run could
     overwrite the commit of another run. The check creates a file twice and deletes it; its success

@@ -150,7 +150,7 @@ def _read_to_its_end(offset: Mapping[str, Any], sources: Mapping[str, int]) -> s
     at_the_end = (
         offset.get("index") in _BEFORE_A_VERSION
         and not offset.get("isStartingVersion", False)
-        # Larger: the table was put back from an older copy; starting the stream reports it.
+        # Larger: the table was replaced by an older copy; starting the stream reports it.
         and offset.get("reservoirVersion", 0) == sources[table] + 1
     )
     return table if at_the_end else None

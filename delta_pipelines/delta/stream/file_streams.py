@@ -96,8 +96,8 @@ def check_paths(rows: DataFrame, dataset: str) -> None:
             if _is_taken_for_a_pattern(jvm, folder):
                 escaped = "".join(f"\\{c}" if c in _PATTERN else c for c in folder.getName())
                 raise DatasetError(
-                    f"the query streams {path}, but Spark takes the existing folder "
-                    f"{folder.getName()} for a pattern of other names. Write a backslash before "
+                    f"the query reads a stream from {path}, but Spark interprets the name of the "
+                    f"existing folder {folder.getName()} as a pattern. Write a backslash before "
                     f"each of the characters {{}}[]*?\\ that is part of a name: {escaped}",
                     dataset=dataset,
                 )

@@ -1,8 +1,8 @@
-"""Files beside Spark's offsets that record the commits of sources and target a checkpoint knows.
+"""Files next to Spark's offsets: the commits of sources and target that a checkpoint knows.
 
-Spark's offsets contain a table's id and a version. A source that was put back from a copy and
-written to again has both, but other rows. A target that was put back lacks rows that the offsets
-count as written.
+Spark's offsets contain a table's id and a version. A source that was replaced by an older copy
+and written to again has both, but other rows. A target that was replaced lacks rows that the
+offsets count as written.
 """
 
 import json

@@ -304,7 +304,7 @@ class Staging:
         files = listed_files(self._opened.snapshot)
         if files is None:
             return self._txn.filterFiles()
-        # Up to 50 files Delta keeps the list beside the log, which saves a Spark job.
+        # Up to 50 files Delta keeps the list next to the log, which saves a Spark job.
         self._txn.readWholeTable()
         self._txn.trackFilesRead(files)
         return files

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _NOT_FRESH = "they are new, or stale since an earlier change"
 MOST_CHECKS = 40
-"""Most queries that are planned to find what changed files touch; more partitions are stale."""
+"""Most queries that are planned to find what changed files touch; what is undecided is stale."""
 
 
 @dataclass(frozen=True)

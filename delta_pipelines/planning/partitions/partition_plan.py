@@ -73,7 +73,7 @@ class PartitionPlan:
         if not self.every:
             return "it has no partition in the past"
         if not self.asked:
-            return "none of its partitions that have ended is asked for"
+            return "none of its partitions that have ended is requested"
         if not self.is_known:
             return f"those of {counted(self.asked)} that change in this run are replaced"
         number, commits = len(self.computed), len(self.ranges)

@@ -235,7 +235,7 @@ def type_of(text: str, frame: "DataFrame", what: str, dataset: str) -> "DataType
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
-    # Spark refuses a generator inside another expression, and an aggregate beside columns.
+    # Spark refuses a generator inside another expression, and an aggregate next to columns.
     within = F.coalesce(F.expr(text), F.lit(None))
     try:
         return frame.select("*", within).schema.fields[-1].dataType

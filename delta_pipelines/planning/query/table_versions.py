@@ -225,10 +225,10 @@ def gone_table(identifier: Identifier, location: str, remedy: str) -> DatasetErr
     """The error for a table that the catalog has but whose files are missing.
 
     Args:
-        remedy: What to do after dropping it, when its rows are lost.
+        remedy: What to do after dropping it, if its rows are lost.
     """
     return DatasetError(
         f"the catalog has {identifier} at {location}, where there is no Delta table: mount its "
-        f"disk, or bring the folder back. When its rows are lost for good, `DROP TABLE "
+        f"disk, or restore the folder. If the rows are lost permanently, run `DROP TABLE "
         f"{identifier}` and {remedy}."
     )

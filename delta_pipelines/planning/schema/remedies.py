@@ -10,7 +10,7 @@ from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.graph.table_properties import RESET_ALLOWED, protecting
 from delta_pipelines.planning.refresh_set import is_protected
 
-_NOT_ALLOWED = f"a full refresh was asked for, but {RESET_ALLOWED} is"
+_NOT_ALLOWED = f"a full refresh was requested, but {RESET_ALLOWED} is"
 
 
 def not_allowed(table: Table, current: Mapping[str, str]) -> str:
@@ -24,7 +24,7 @@ def not_allowed(table: Table, current: Mapping[str, str]) -> str:
         >>> p = dp.Pipeline("p", schema="s")
         >>> p.materialized_view("t", "SELECT 1 AS n")
         >>> not_allowed(p.graph().tables["t"], {"pipelines.reset.allowed": "no"})
-        "a full refresh was asked for, but pipelines.reset.allowed is 'no' (on the table)"
+        "a full refresh was requested, but pipelines.reset.allowed is 'no' (on the table)"
     """
     here = protecting(current)
     plain = not here or all(value == "false" for value in here.values())
@@ -82,20 +82,20 @@ def from_the_beginning(
 def outdated_reason(
     table: Table, flow: Flow, current: Mapping[str, str], changes: Sequence[str]
 ) -> str:
-    """Why a flow cannot go on after `changes` of its sources, and the ways out, as sentences."""
+    """Why a flow cannot continue after `changes` of its sources, and the ways out, as sentences."""
     ways = from_the_beginning(
         table, [flow], current, what=table.name, streams="that input from its beginning"
     )
     return (
-        f"{' and '.join(changes)} since the checkpoint of flow {flow.name!r} began, so going on "
-        f"would double or lose rows; nothing was read. Ways out: {ways}."
+        f"{' and '.join(changes)} since the checkpoint of flow {flow.name!r} began. To continue "
+        f"would duplicate or lose rows, so nothing was read. Ways out: {ways}."
     )
 
 
 def restored_reason(
     table: Table, flows: Sequence[Flow], current: Mapping[str, str], *, version: int, to: str
 ) -> str:
-    """Why a restored table's streams cannot go on, and the ways out, as sentences.
+    """Why a restored table's streams cannot continue, and the ways out, as sentences.
 
     Args:
         flows: The flows whose micro-batches the RESTORE removed.
@@ -112,14 +112,14 @@ def restored_reason(
     )
     return (
         f"the table was restored to {to} (RESTORE, its version {version}), which removed "
-        f"micro-batches that the checkpoint of flow {names} counts as written: going on would "
-        f"lose their rows; nothing was read. Ways out: undo it (RESTORE TABLE "
+        f"micro-batches that the checkpoint of flow {names} counts as written. To continue would "
+        f"lose their rows, so nothing was read. Ways out: undo it (RESTORE TABLE "
         f"{table.identifier} TO VERSION AS OF {version - 1}), {ways}."
     )
 
 
 def put_back_reason(table: Table, flow: Flow, current: Mapping[str, str], found: str) -> str:
-    """Why streams cannot go on when their table was replaced by a copy, and the ways out.
+    """Why streams cannot continue when their table was replaced by a copy, and the ways out.
 
     Args:
         flow: A flow whose micro-batches are missing from the table.
@@ -134,18 +134,18 @@ def put_back_reason(table: Table, flow: Flow, current: Mapping[str, str], found:
         streams=f"the stream from its beginning, which {again} what the table still has",
     )
     return (
-        f"the table was put back from a copy ({found}), so micro-batches that the checkpoint of "
-        f"flow {flow.name!r} counts as written are not in it: going on would lose their rows; "
-        f"nothing was read. Ways out: bring the newer files of the table back, {ways}."
+        f"the table was replaced by an older copy ({found}), so micro-batches that the checkpoint "
+        f"of flow {flow.name!r} counts as written are not in it. To continue would lose their "
+        f"rows, so nothing was read. Ways out: restore the newer files of the table, {ways}."
     )
 
 
 def copied_reason(table: Table, flows: Sequence[Flow], current: Mapping[str, str]) -> str:
-    """Why a copied table's streams cannot go on, and the ways out, as sentences."""
+    """Why a copied table's streams cannot continue, and the ways out, as sentences."""
     ways = from_the_beginning(
         table, flows, current, what="it", streams="its streams from their beginning"
     )
     return (
-        f"the table is a copy (CLONE) of another table, and its checkpoints belong to that table: "
-        f"going on would double or lose rows; nothing was read. Ways out: {ways}."
+        f"the table is a copy (CLONE) of another table, and its checkpoints belong to that table. "
+        f"To continue would duplicate or lose rows, so nothing was read. Ways out: {ways}."
     )

@@ -126,8 +126,8 @@ def evolved_to_declared(current: StructType, declared: StructType, *, has_rows: 
         was = before.metadata.get(GENERATED) if before else None
         if has_rows and expression is not None and expression != was:
             refusals.append(
-                f"column {field.name} is generated as {expression}, and existing rows were not "
-                f"computed so."
+                f"column {field.name} is generated as {expression}, but the values in existing "
+                f"rows were not computed with this expression."
             )
     refusals += [
         f"column {field.name} ({field.dataType.simpleString()}) is not in the declaration, and a "

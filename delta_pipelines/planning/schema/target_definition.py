@@ -297,13 +297,13 @@ def _check_owner(table: Table, base: TableState, pipeline: str) -> None:
 
 
 def _check_kind(table: Table, base: TableState, *, is_full_refresh: bool) -> None:
-    """Refuse another kind of dataset over existing rows: it would double or replace them."""
+    """Refuse another kind of dataset over existing rows: it would duplicate or replace them."""
     was = base.properties.get(KIND_KEY, table.kind)
     if was == table.kind or is_full_refresh or base.files == 0:
         return
     raise DatasetError(
         f"table {base.identifier} holds the rows of a {was.replace('_', ' ')}, but the declaration "
-        f"makes it a {table.kind.replace('_', ' ')}: its refresh would double or lose the rows. "
+        f"makes it a {table.kind.replace('_', ' ')}: its refresh would duplicate or lose the rows. "
         f"Ways out: {full_refresh_of(table, base.properties)}, rename the dataset, or drop the "
         f"table.",
         dataset=table.name,

@@ -19,7 +19,7 @@ from delta_pipelines.planning.skipping.skip_decision import changed
 from delta_pipelines.security.redaction import is_sensitive
 
 SETTINGS_KEY = "delta_pipelines.spark_conf"
-PUBLISHED = "the view is published exactly so"
+PUBLISHED = "the published view already has this definition"
 
 
 def published_sql(flow: Flow) -> str:

@@ -45,7 +45,7 @@ def judge(
         'nothing changed since version 3'
     """
     if force:
-        return Verdict(False, "that was forced")
+        return Verdict(False, "`force` is set")
     if not last.ours:
         return Verdict(False, f"another writer changed its rows at version {last.version}")
     if now is None:
@@ -147,7 +147,10 @@ def changed(what: str, before: Mapping[str, object], now: Mapping[str, object]) 
         if old.version == new.version and not old.commit:
             return f"the commit of version {old.version} of {name} was not recorded"
         if old.version == new.version:
-            return f"{name} was put back from a copy (its version {old.version} is another commit)"
+            return (
+                f"{name} was replaced by an older copy (its version {old.version} is another "
+                f"commit)"
+            )
         return f"{name} changed (version {old.version} -> {new.version})"
     if what == "files":
         return f"the files in {name} changed"

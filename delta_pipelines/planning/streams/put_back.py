@@ -36,7 +36,7 @@ def put_back(
             continue
         if state.version < last.version:
             problems.append(
-                f"its stream input {name} was put back from a copy (its version is "
+                f"its stream input {name} was replaced by an older copy (its version is "
                 f"{state.version}, but the checkpoint has read version {last.version})"
             )
             continue
@@ -48,8 +48,8 @@ def put_back(
             )
         elif entry.commit != last.commit:
             problems.append(
-                f"its stream input {name} was put back from a copy and written to (its version "
-                f"{last.version} is not the commit that the checkpoint has read)"
+                f"its stream input {name} was replaced by an older copy and written to (its "
+                f"version {last.version} is not the commit that the checkpoint has read)"
             )
     return problems
 
@@ -57,14 +57,14 @@ def put_back(
 def check_target(
     spark: "SparkSession", table: Table, flow: Flow, base: TableState | None, checkpoint: str
 ) -> None:
-    """Refuse to go on with a stream when its target was replaced by a copy.
+    """Refuse to continue a stream when its target was replaced by an older copy.
 
     Such a table lacks micro-batches that the checkpoint counts as written. When the recorded commit
-    was deleted from the table's log, this is unknown and the stream goes on.
+    was deleted from the table's log, this is unknown and the stream continues.
 
     Args:
         spark: A classic session.
-        flow: The flow, which goes on from its checkpoint.
+        flow: The flow, which continues from its checkpoint.
         base: The target as it is; None when it does not exist.
 
     Raises:

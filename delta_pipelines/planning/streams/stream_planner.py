@@ -55,7 +55,7 @@ def old_checkpoints(
 ) -> list[str]:
     """The checkpoint folders of a table that were replaced longer ago than the retention.
 
-    Folders of other tables may lie beside them: a second warehouse can share the storage root.
+    Folders of other tables may lie next to them: a second warehouse can share the storage root.
 
     Args:
         storage: Root folder of the checkpoints.

@@ -125,7 +125,7 @@ def test_a_wrapper_between_dataset_and_expectation_is_reported() -> None:
     @p.expect("hidden", "n > 0")
     def t(spark): ...
 
-    assert "another decorator that wraps the function between" in refused(p)
+    assert "No decorator that wraps the function may be between" in refused(p)
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,9 @@ def test_a_value_is_one_of_the_columns_or_none(column, value, expected):
 
 @pytest.mark.parametrize("value", [2.0**53, -(2.0**60)])
 def test_a_double_that_is_several_whole_numbers_is_refused(value):
-    with pytest.raises(ValueError, match="several whole numbers"):
+    with pytest.raises(ValueError, match="several integers"):
         LONG.of_value(value)
-    with pytest.raises(ValueError, match="several whole numbers"):
+    with pytest.raises(ValueError, match="several integers"):
         LONG.within(0.0, value)
 
 

@@ -201,7 +201,7 @@ def test_a_temporary_view_is_put_in_as_it_is_written() -> None:
     def wrong(c):
         return c
 
-    assert "inlined as it is written" in problem(made)
+    assert "decides itself how its inputs are read" in problem(made)
 
 
 def test_an_upsert_may_read_a_stream() -> None:

@@ -20,16 +20,16 @@ def test_known_executors_are_accepted(name: str):
 @pytest.mark.parametrize(
     ("requested", "insert_only", "obstacles", "executor", "reason"),
     [
-        ("native", False, [], "native", "native was asked for"),
+        ("native", False, [], "native", "native was requested"),
         ("auto", False, [], "classic", "only the changed rows are written"),
         ("auto", True, [], "insert_only", "only the new rows are written"),
         ("auto", True, ["the table tracks rows"], "native", "the table tracks rows, so Delta's"),
         ("auto", False, ["the table tracks rows"], "native", "the table tracks rows, so Delta's"),
-        ("classic", False, [], "classic", "classic was asked for"),
-        ("insert_only", True, [], "insert_only", "insert_only was asked for"),
+        ("classic", False, [], "classic", "classic was requested"),
+        ("insert_only", True, [], "insert_only", "insert_only was requested"),
         ("classic", True, [], "native", "but it has only insert clauses, so Delta's own"),
         ("insert_only", False, [], "native", "but it has other clauses than inserts, so"),
-        ("classic", False, ["a", "b"], "native", "classic was asked for, but a and b, so Delta's"),
+        ("classic", False, ["a", "b"], "native", "classic was requested, but a and b, so Delta's"),
     ],
 )
 def test_the_reason_says_what_became_of_the_request(

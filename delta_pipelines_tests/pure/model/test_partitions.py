@@ -41,10 +41,10 @@ def test_the_keys_are_the_values_in_their_order() -> None:
         ("eu", "values is a list of at least one value, not 'eu'"),
         ({"eu"}, "values is a list of at least one value"),
         (3, "values is a list of at least one value, not 3"),
-        (["eu", ""], "'' is not a text; write a text"),
-        (["eu", 3], "3 is not a text; write a text"),
-        (["eu", None], "None is not a text"),
-        (["eu", True], "True is not a text"),
+        (["eu", ""], "'' is not a non-empty string; write each"),
+        (["eu", 3], "3 is not a non-empty string; write each"),
+        (["eu", None], "None is not a non-empty string"),
+        (["eu", True], "True is not a non-empty string"),
         (["eu", "us", "eu"], "'eu' occurs twice"),
         (["eu,us"], "'eu,us' cannot be a key: a key has no comma"),
         (["a..b"], "'a..b' cannot be a key"),
@@ -111,13 +111,13 @@ def test_a_value_of_another_type_is_refused_and_named(
             by.range([value], column_type)
         assert str(caught.value) == (
             f"StaticPartitions: {value!r} is not a value of column c, which is {column_type}; "
-            f"write it as {example!r}."
+            f"write a value such as {example!r}."
         )
 
 
 @pytest.mark.parametrize("column_type", ["double", "timestamp", "decimal(10,0)", "STRING"])
 def test_a_column_of_another_type_is_refused(column_type: str) -> None:
-    with pytest.raises(dp.DeclarationError, match="make it a string, a whole number, a date or a"):
+    with pytest.raises(dp.DeclarationError, match="make it a string, an integer, a date or a"):
         dp.StaticPartitions("c", ["1"]).range(["1"], column_type)
 
 

@@ -181,7 +181,7 @@ def test_a_table_that_keeps_its_rows_takes_the_declared_order_nulls_and_rules() 
         (one("a", INT), one("a", STRING), "column a is int in the table and string"),
         (one("a", LONG), one("a", INT), "not every bigint can be kept as int"),
         (struct(id=INT), StructType([*one("id", INT), *one("g", LONG, **GENERATED)]), "not comput"),
-        (one("g", LONG), one("g", LONG, **GENERATED), "existing rows were not computed so"),
+        (one("g", LONG), one("g", LONG, **GENERATED), "rows were not computed with this"),
         (one("a", INT, **DEFAULT), one("b", INT), "column a (int) is not in the declaration"),
         (one("a", LONG, **{"delta.identity.start": 1}), one("a", LONG), "an identity column"),
     ],

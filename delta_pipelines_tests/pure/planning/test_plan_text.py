@@ -53,7 +53,7 @@ CHANGED = dataset(
     ),
     notes=("declare a source",),
 )
-WIPED = dataset("wiped", "full_refresh", "a full refresh was asked for", schema=SCHEMA)
+WIPED = dataset("wiped", "full_refresh", "a full refresh was requested", schema=SCHEMA)
 BROKEN = dataset("broken", "none", "it cannot be planned", error=dp.DatasetError("no such column."))
 AFTER = dataset(
     "after",

@@ -87,7 +87,7 @@ def test_a_full_refresh_is_offered_with_what_it_needs(
 
 def test_why_a_full_refresh_became_a_refresh_names_what_is_not_a_plain_false() -> None:
     free, protected = streamed({})[0], streamed(PROTECTED)[0]
-    why = "a full refresh was asked for, but pipelines.reset.allowed is "
+    why = "a full refresh was requested, but pipelines.reset.allowed is "
     assert not_allowed(protected, {}) == not_allowed(protected, PROTECTED) == f"{why}false"
     assert not_allowed(free, PROTECTED) == f"{why}false (on the table)"
     assert not_allowed(free, {"Pipelines.Reset.Allowed": " no"}) == f"{why}' no' (on the table)"
@@ -109,9 +109,9 @@ def test_the_remedy_for_a_full_refresh_names_the_declaration_and_the_spelling_on
 def test_the_reason_why_a_flow_stops_stands_before_the_ways_out() -> None:
     table, (one, _) = streamed(PROTECTED)
     assert outdated_reason(table, one, {}, ["its stream input s.up was refreshed fully"]) == (
-        "its stream input s.up was refreshed fully since the checkpoint of flow 'one' began, so "
-        "going on would double or lose rows; nothing was read. Ways out: keep its rows and read "
-        "that input from its beginning (reset_checkpoints=['one']), or refresh t fully "
+        "its stream input s.up was refreshed fully since the checkpoint of flow 'one' began. "
+        "To continue would duplicate or lose rows, so nothing was read. Ways out: keep its rows "
+        "and read that input from its beginning (reset_checkpoints=['one']), or refresh t fully "
         "(full_refresh=['t']) after allowing that by pipelines.reset.allowed."
     )
 

@@ -73,7 +73,7 @@ def test_every_change_is_a_reason_to_refresh(now, why) -> None:
     ("read", "why"),
     [
         ("one", None),
-        ("another", "s.a was put back from a copy (its version 3 is another commit)"),
+        ("another", "s.a was replaced by an older copy (its version 3 is another commit)"),
         ("", "the commit of version 3 of s.a was not recorded"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_run_is_not_overtaken_by_one_that_read_another_commit_of_the_same_vers
 @pytest.mark.parametrize(
     ("last", "options", "why"),
     [
-        (LAST, {"force": True}, "that was forced"),
+        (LAST, {"force": True}, "`force` is set"),
         (LAST, {"changes": ["property + k = v"]}, "its definition changed (property + k = v)"),
         (LastWrite(8, ours=False), {}, "another writer changed its rows at version 8"),
         (

@@ -99,7 +99,7 @@ def test_a_file_in_the_way_of_the_folder_is_reported_with_the_ways_out(
     database = tmp_path / "warehouse" / "_metastore" / "derby"
     with pytest.raises(SessionError, match="choose another warehouse") as caught:
         CatalogLock(database).acquire(timeout=0)
-    assert f"cannot be kept in {database.parent}: " in str(caught.value)
+    assert f"cannot be created or opened in {database.parent}: " in str(caught.value)
     assert not caught.value.transient
     assert isinstance(caught.value.__cause__, OSError)
 
@@ -113,7 +113,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_the_lock_is_free(
 
     with monkeypatch.context() as patched:
         patched.setattr(CatalogLock, step, read_only)
-        with pytest.raises(SessionError, match=r"Read-only file system.*Let this user write"):
+        with pytest.raises(SessionError, match=r"Read-only file system.*Give this user write"):
             CatalogLock(database).acquire(timeout=0)
     lock = CatalogLock(database)
     lock.acquire(timeout=0)
@@ -202,7 +202,7 @@ def test_a_missing_or_closed_database_has_no_holder(database: Path) -> None:
 def test_a_database_open_without_our_lock_is_waited_for(database: Path, hold: Hold) -> None:
     (database / "dbex.lck").write_bytes(b"1234")
     stranger = hold(HOLD_LIKE_DERBY, database / "dbex.lck")
-    with pytest.raises(CatalogLockedError, match=f"process {stranger.pid}, which has"):
+    with pytest.raises(CatalogLockedError, match=f"process {stranger.pid}, which opened"):
         CatalogLock(database).acquire(timeout=0.3)
     stranger.communicate("go\n")
     lock = CatalogLock(database)

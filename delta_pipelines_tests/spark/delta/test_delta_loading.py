@@ -129,7 +129,7 @@ def test_a_table_that_was_replaced_since_is_not_read(spark, table, put, look) ->
         read_pinned(spark, pinned)
     assert caught.value.transient
     put(spark.range(5))
-    with pytest.raises(DatasetError, match="dropped and created again, or put back") as caught:
+    with pytest.raises(DatasetError, match="dropped and created again, or replaced") as caught:
         read_pinned(spark, pinned)
     assert caught.value.transient
 

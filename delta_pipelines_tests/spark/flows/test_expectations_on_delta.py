@@ -70,7 +70,7 @@ def test_an_expectation_that_fails_leaves_the_table_as_it_was(spark, schema):
     error = failure(result)
     assert isinstance(error, dp.ExpectationError)
     assert not error.transient
-    assert "2 of 3 rows break 'positive' (n > 0). Nothing was written." in str(error)
+    assert "2 of 3 rows break 'positive' (n > 0). None of these rows was written." in str(error)
     assert counted(result) == [("positive", "fail", 3, 2), ("any", "warn", 3, 0)]
     assert version_of(spark, f"{schema}.t") == before
     assert rows_of(spark, f"{schema}.t") == [(1, 1)]
@@ -296,6 +296,6 @@ def test_a_stream_that_is_left_out_entirely_says_so(spark, schema):
     result = run_well(pipeline, spark).results["t"]
     assert (result.status, result.reason) == (
         "unchanged",
-        "no row of its streams is one for the table",
+        "its streams read new input, but no row of it belongs in the table",
     )
     assert counted(result) == [("positive", "drop", 1, 1)]

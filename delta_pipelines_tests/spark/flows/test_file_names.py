@@ -126,7 +126,7 @@ def test_a_folder_that_is_taken_for_a_pattern_is_refused(spark, schema, tmp_path
     folder = tmp_path / "tray [1]"
     land(folder, ["a"])
     message = str(failure(run_one(streaming(schema, csv(folder)), spark)))
-    assert "takes the existing folder tray [1] for a pattern" in message
+    assert "interprets the name of the existing folder tray [1] as a pattern" in message
     assert "part of a name: tray \\[1\\] [" in message
     below = streaming(schema, csv(folder / "*.csv"))
     assert "existing folder tray [1]" in str(failure(run_one(below, spark)))

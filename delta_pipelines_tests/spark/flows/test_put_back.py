@@ -1,4 +1,4 @@
-"""A table that was put back from a copy and written to again: its versions are other commits."""
+"""A table that was replaced by an older copy and written to again: it has other commits."""
 
 import json
 import shutil
@@ -134,7 +134,7 @@ def test_a_source_that_was_put_back_is_read_again_or_its_stream_refused(
     assert set(good) <= {v for (v,) in rows_of(spark, f"{schema}.merged")}
     for name in STREAMS:
         message = str(failure(results[name]))
-        assert f"its stream input {landing} was put back from a copy" in message
+        assert f"its stream input {landing} was replaced by an older copy" in message
         ways = (f"full_refresh=['{name}']", f"reset_checkpoints=['{name}']")
         assert all(way in message for way in ways)
         assert str(planned.datasets[name].error) == message, "the plan knows it before"
@@ -198,7 +198,7 @@ def test_a_batch_that_wrote_nothing_has_read_its_commits_too(spark, schema, copi
     run_well(pipeline, spark)
     put_back()
     append(spark, landing, "b")
-    assert "was put back from a copy" in str(failure(run(pipeline, spark).results["t"]))
+    assert "was replaced by an older copy" in str(failure(run(pipeline, spark).results["t"]))
 
 
 def test_a_source_that_is_put_back_before_a_batch_was_written(spark, schema, copied):
@@ -240,7 +240,7 @@ def test_a_checkpoint_of_the_version_before_goes_on_and_is_recorded_once(spark, 
     assert rows_of(spark, f"{schema}.t") == [("a",), ("b",)]
     put_back()
     append(spark, landing, "c")
-    assert "was put back from a copy" in str(failure(run(pipeline, spark).results["t"]))
+    assert "was replaced by an older copy" in str(failure(run(pipeline, spark).results["t"]))
 
 
 def test_a_commit_that_was_cleaned_up_is_not_taken_for_the_same(spark, schema):
@@ -341,7 +341,7 @@ def test_a_target_that_was_put_back_loses_no_batch_silently(spark, schema, copie
     results = run(pipeline, spark).results
     for name in names:
         message = str(failure(results[name]))
-        assert "the table was put back from a copy (its version is" in message
+        assert "the table was replaced by an older copy (its version is" in message
         assert f"full_refresh=['{name}']" in message
         assert f"reset_checkpoints=['{name}']" in message
         assert str(pipeline.plan(spark).datasets[name].error) == message, "the plan knows it before"

@@ -155,7 +155,7 @@ def test_in_place_gives_the_same_rows_and_says_that_the_table_is_empty_meanwhile
 
     staged = declared(schema, landing, kind)
     planned = staged.plan(spark, full_refresh=["t"]).datasets["t"]
-    assert planned.reason == "a full refresh was asked for"
+    assert planned.reason == "a full refresh was requested"
     run_well(staged, spark, full_refresh=["t"])
     assert rows_of(spark, f"{schema}.t") == rows
 

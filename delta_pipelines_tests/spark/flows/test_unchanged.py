@@ -301,7 +301,7 @@ def test_a_plan_predicts_what_its_run_leaves_alone(spark, schema):
     # A plan made without force, run with it.
     results = {r.name: r for r in pipeline.iter_results(pipeline.plan(spark), spark, force=True)}
     assert {r.action for r in results.values()} == {"refresh"}
-    assert all("because that was forced" in r.reason for r in results.values())
+    assert all("because `force` is set" in r.reason for r in results.values())
 
 
 def test_a_dependant_of_a_merge_that_found_nothing_new_is_left_alone(spark, schema):

@@ -211,5 +211,5 @@ def test_an_executor_that_does_not_apply_is_replaced_with_a_reason(
     builder = begin(spark, target, executor="insert_only").when_matched_update_all("s.id = 9")
     result = builder.execute()
     assert (result.executor, result.version) == ("native", None)
-    reason = "insert_only was asked for, but it has other clauses than inserts"
+    reason = "insert_only was requested, but it has other clauses than inserts"
     assert result.executor_reason.startswith(reason)

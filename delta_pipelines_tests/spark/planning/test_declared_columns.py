@@ -359,7 +359,7 @@ def test_changes_that_existing_rows_obey_are_one_commit(spark, schema, kind):
         ("id INT, v STRING, n SMALLINT", "column n is int in the table and smallint"),
         (
             "id INT, v STRING, n INT GENERATED ALWAYS AS (id)",
-            "column n is generated as id, and existing rows were not computed so",
+            "column n is generated as id, but the values in existing rows were not computed",
         ),
     ],
 )
