@@ -6,7 +6,7 @@
 #                    by commit of the other ones; `make test ARGS="-k merge -x"` passes arguments
 #   make test-all    all tests with all variations
 #   make soak        the tests that repeat something for hours
-#   make test-pure   the tests that need no JVM, in seconds
+#   make test-pure   the tests that need no JVM, in one or two minutes
 #   make docs        the documentation site, in build/site
 #   make lint types  ruff and mypy
 #   make clean       remove everything that the targets created, also .venv
