@@ -9,12 +9,12 @@ import pytest
 from delta_pipelines.dagster import build_pipeline_definitions
 from delta_pipelines.pipeline import Pipeline
 
-PAGE = Path(__file__).parents[2] / "docs" / "deployment.md"
+PAGE = Path(__file__).parents[2] / "docs" / "dagster.md"
 
 
 @pytest.fixture
 def on_other_rows():
-    """The condition that the page on deployment gives."""
+    """The condition that the page on Dagster gives."""
     (block,) = re.findall(r"```python\n(on_other_rows = .*?)\n\n", PAGE.read_text(), re.DOTALL)
     names = {"dg": dg}
     exec(block, names)

@@ -78,3 +78,30 @@ def test_every_page_is_found_from_the_readme() -> None:
 def test_yaml_of_a_page_is_valid(page: Path) -> None:
     for block in blocks(page, "yaml"):
         assert isinstance(yaml.safe_load(block), dict)
+
+
+def test_the_page_of_errors_has_every_public_error() -> None:
+    errors = [n for n in dp.__all__ if isinstance(getattr(dp, n), type) and n.endswith("Error")]
+    page = (DOCS / "errors.md").read_text()
+    assert len(errors) > 10
+    assert [name for name in errors if f"| `{name}`" not in page] == []
+
+
+def test_the_page_of_settings_has_every_setting_variable_and_property() -> None:
+    page = (DOCS / "settings.md").read_text()
+    names = re.compile(
+        r'[=(,] ?"(spark\.delta_pipelines\.[\w.]+|DELTA_PIPELINES_[A-Z_]+|PGPASSWORD'
+        r'|pipelines\.(?:reset|maintenance)\.\w+)"'
+    )
+    sources = [path.read_text() for path in (ROOT / "delta_pipelines").rglob("*.py")]
+    used = {name for source in sources for name in names.findall(source)}
+    assert len(used) > 10
+    assert sorted(name for name in used if f"`{name}`" not in page) == []
+
+
+def test_the_page_of_commands_is_made_from_the_commands() -> None:
+    block = re.search(r"::: mkdocs-click\n((?: {4}:.*\n)+)", (DOCS / "command-line.md").read_text())
+    assert block
+    options = dict(re.findall(r":(\w+): (\S+)", block[1]))
+    assert options["module"] == cli.callback.__module__
+    assert options["command"] == cli.callback.__name__

@@ -99,7 +99,7 @@ def test_a_variable_in_the_settings_is_its_value_and_not_its_name(monkeypatch, v
 
 
 def test_the_yaml_of_the_docs_loads(monkeypatch):
-    page = Path(__file__).parents[3] / "docs" / "deployment.md"
+    page = Path(__file__).parents[3] / "docs" / "dagster.md"
     (block,) = re.findall(rf"```yaml\n(type: {re.escape(KIND)}.*?)```", page.read_text(), re.DOTALL)
     attributes = yaml.safe_load(block)["attributes"]
     assert attributes.pop("pipeline") == "shop.pipelines:shop"
