@@ -111,9 +111,7 @@ class Execution:
         self._spark = spark
         self._max_concurrency = max(1, max_concurrency)
         self._lease_timeout = lease_timeout
-        self._context = UpdateContext(
-            plan, self.run_id, force=force or plan.force, just_planned=just_planned
-        )
+        self._context = UpdateContext(plan, self.run_id, force=force, just_planned=just_planned)
         self._manager = DatasetManager(spark)
         self._tag = f"delta_pipelines-{self.run_id}"
         self._ended: dict[Identifier, DatasetResult] = {}

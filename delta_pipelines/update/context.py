@@ -30,7 +30,7 @@ class UpdateContext:
 
     Args:
         run_id: Recorded in the user metadata of every commit; generated when None.
-        force: Refresh also the datasets that have not changed.
+        force: Refresh also the datasets that have not changed; a forced plan does it anyway.
         just_planned: True when this run itself has just made the plan.
     """
 
@@ -44,7 +44,7 @@ class UpdateContext:
     ) -> None:
         self.plan = plan
         self.run_id = run_id or uuid.uuid4().hex
-        self.force = force
+        self.force = force or plan.force
         self.just_planned = just_planned
         self.versions = RunVersions(plan.pins)
         self.plans = RunPlans(plan, self.versions)

@@ -192,6 +192,22 @@ def test_a_table_is_materialized_again_by_the_same_update(spark, schema, feed, k
     assert seen_rows == [[(1, "a")], refreshed, [(3, "c")]]
 
 
+def test_a_forced_plan_refreshes_what_has_not_changed(spark, schema):
+    pipeline = scratch(schema)
+    spark.sql(f"CREATE TABLE {schema}.rows USING delta AS SELECT 1 AS id")
+    pipeline.source(f"{schema}.rows")
+    pipeline.materialized_view("t", "SELECT id FROM rows")
+    materialize_table(spark, pipeline)
+
+    materialize_table(spark, pipeline)
+    assert version_of(spark, f"{schema}.t") == 0
+    plan = pipeline.plan(spark, force=True)
+    DatasetManager(spark).materialize_table(plan.graph, plan.graph.tables["t"], False, plan)
+
+    assert version_of(spark, f"{schema}.t") == 1
+    assert rows_of(spark, f"{schema}.t") == [(1,)]
+
+
 def test_a_table_that_another_writer_altered_after_the_plan_is_left_alone(spark, schema, feed):
     pipeline = scratch(schema)
     mirror(pipeline, "t", feed)
