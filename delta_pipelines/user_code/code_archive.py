@@ -123,9 +123,11 @@ def code_archive(folders: Iterable[CodeFolder]) -> CodeArchive:
         SessionError: The files are too many, or too large.
     """
     packed: dict[str, Path] = {}
+    size = 0
     for folder in sorted(folders, key=str):
-        size = 0
         for name, file in _files(folder):
+            if name in packed:
+                continue
             size += file.stat().st_size
             if len(packed) >= MOST_FILES or size > MOST_BYTES:
                 raise SessionError(
@@ -134,7 +136,7 @@ def code_archive(folders: Iterable[CodeFolder]) -> CodeArchive:
                     "move the pipeline's file into a folder of its own. Or install its modules "
                     f"where the executors run, and set {SEND_CODE}=false."
                 )
-            packed.setdefault(name, file)
+            packed[name] = file
     contents = {name: file.read_bytes() for name, file in packed.items()}
     return CodeArchive({**contents, **_own_files()})
 

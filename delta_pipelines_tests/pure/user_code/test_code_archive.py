@@ -127,6 +127,19 @@ def test_too_much_code_is_refused(
         code_archive([CodeFolder(tmp_path)])
 
 
+def test_the_maximum_is_for_all_folders_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = put(tmp_path / "one", "shop.py"), put(tmp_path / "other", "helper.py")
+    size = (one / "shop.py").stat().st_size
+    monkeypatch.setattr(archive_module, "MOST_BYTES", size * 3 // 2)
+    with pytest.raises(SessionError, match="too much Python code"):
+        code_archive([CodeFolder(one), CodeFolder(other)])
+    # Python imports the first one of two modules of a name, so only that one is packed.
+    put(tmp_path / "same", "shop.py")
+    code_archive([CodeFolder(one), CodeFolder(tmp_path / "same")])
+
+
 def test_a_python_without_libraries_imports_the_archive(tmp_path: Path) -> None:
     put(tmp_path, "code/lib/more.py", "code/lib/deep/most.py")
     (tmp_path / "code/shop.py").write_text(
