@@ -1,10 +1,13 @@
 """A plan for the terminal: the lines of `str(plan)`, coloured like a diff."""
 
+import re
+
 from rich.text import Text
 
 from delta_pipelines.planning.plan import Plan, render_plan
 
 _STYLES = {"+": "green", "~": "yellow", "!": "bold magenta", "x": "bold red"}
+_CHANGED = re.compile("    (column|property|constraint) ")
 
 
 def plan_text(plan: Plan, *, details: bool = False) -> Text:
@@ -15,7 +18,7 @@ def plan_text(plan: Plan, *, details: bool = False) -> Text:
     """
     text = Text()
     for line in plan.redaction.text(render_plan(plan, details=details)).splitlines():
-        sign = line.strip().removeprefix("column ").removeprefix("property ")[:1]
+        sign = _CHANGED.sub("", line, count=1)[:1]
         style = _STYLES.get(sign, "") if not line.startswith("Plan ") else "bold"
         if line.strip().startswith(("note:", "reads ")):
             style = "dim"
