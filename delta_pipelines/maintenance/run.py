@@ -10,8 +10,8 @@ from delta_pipelines.delta.log.loading import load_table
 from delta_pipelines.delta.maintenance import TableUpkeep
 from delta_pipelines.errors import DatasetError, as_pipeline_error
 from delta_pipelines.graph.graph import Table
+from delta_pipelines.graph.table_properties import OPTIMIZE, PURGE, VACUUM, flag
 from delta_pipelines.maintenance.retention import retention_note
-from delta_pipelines.maintenance.selection import MaintenanceSettings
 from delta_pipelines.model.maintenance_result import MaintenanceResult, TableMaintenance
 from delta_pipelines.planning.schema.ownership import owner, undeclared_properties
 from delta_pipelines.session.session import check_session
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from delta_pipelines.update.lease import Lease
 
 
-PARTS = ("optimize", "purge", "vacuum")
-"""Fields of `MaintenanceSettings` and methods of `TableUpkeep`, in the order of execution.
+PARTS = {"optimize": (OPTIMIZE, True), "purge": (PURGE, False), "vacuum": (VACUUM, True)}
+"""Method of `TableUpkeep` -> property and its default, in the order of execution.
 
-VACUUM is last: with a retention of zero it also deletes the files that the other parts replaced."""
+OPTIMIZE also rewrites files with more than 5 % deleted rows
+(`spark.databricks.delta.optimize.maxDeletedRowsRatio`). VACUUM is last: with a retention of zero it
+also deletes the files that the other parts replaced."""
 
 
 class TableRun:
@@ -111,10 +113,8 @@ class TableRun:
         declared = self._table.declaration.table_properties
         if self._left is None:
             # Properties that users set on the table count, unless the declaration has others.
-            settings = MaintenanceSettings.of(
-                {**undeclared_properties(state.properties), **declared}
-            )
-            self._left = [part for part in PARTS if getattr(settings, part)]
+            properties = {**undeclared_properties(state.properties), **declared}
+            self._left = [p for p, (key, on) in PARTS.items() if flag(properties, key, default=on)]
         left, note = self._left, retention_note(declared, state.properties)
         if note is not None and "vacuum" in left:
             left.remove("vacuum")
@@ -174,18 +174,14 @@ class Maintenance:
     def results(self) -> Iterator[TableMaintenance]:
         """Yield the result of each table when it is done; go on after a failure."""
         for table in self._tables:
-            yield self._result(table)
+            yield TableRun(
+                self._spark,
+                self._pipeline,
+                table,
+                run_id=self.run_id,
+                lease_timeout=self._timeout,
+            ).run()
 
     def run(self) -> MaintenanceResult:
         """Maintain all tables."""
         return MaintenanceResult(self.run_id, {table.name: table for table in self.results()})
-
-    def _result(self, table: Table) -> TableMaintenance:
-        table_run = TableRun(
-            self._spark,
-            self._pipeline,
-            table,
-            run_id=self.run_id,
-            lease_timeout=self._timeout,
-        )
-        return table_run.run()

@@ -1,46 +1,10 @@
 """Select the tables of a maintenance run. Pure: a wrong name is reported before Spark starts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Graph, Table
-from delta_pipelines.graph.table_properties import OPTIMIZE, PURGE, VACUUM, flag
 from delta_pipelines.planning.refresh_request import Selectable, names_of
-
-
-@dataclass(frozen=True)
-class MaintenanceSettings:
-    """The maintenance steps of a table.
-
-    Args:
-        optimize: Compact small files, and rewrite files with more than 5 % deleted rows
-            (`spark.databricks.delta.optimize.maxDeletedRowsRatio`).
-        purge: Rewrite all files that have deletion vectors.
-        vacuum: Delete files that no version within the retention time needs.
-    """
-
-    optimize: bool = True
-    purge: bool = False
-    vacuum: bool = True
-
-    @classmethod
-    def of(cls, properties: Mapping[str, str]) -> "MaintenanceSettings":
-        """Read a table's declared properties.
-
-        Args:
-            properties: The declared properties, already checked.
-
-        Example:
-            >>> MaintenanceSettings.of({"pipelines.maintenance.vacuum": "false"}).vacuum
-            False
-        """
-        default = cls()
-        return cls(
-            optimize=flag(properties, OPTIMIZE, default=default.optimize),
-            purge=flag(properties, PURGE, default=default.purge),
-            vacuum=flag(properties, VACUUM, default=default.vacuum),
-        )
 
 
 def tables_to_maintain(

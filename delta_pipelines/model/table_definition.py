@@ -13,7 +13,6 @@ from pyspark.sql.types import (
     NullType,
     StructField,
     StructType,
-    TimestampNTZType,
     VariantType,
 )
 
@@ -105,17 +104,6 @@ def needs_column_mapping(schema: StructType) -> list[str]:
     (DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES).
     """
     return [path for path, column in columns(schema) if _NEEDS_MAPPING & set(column.name)]
-
-
-def has_timestamp_ntz(data_type: DataType) -> bool:
-    """True when a type is or contains a timestamp without time zone, which is a table feature."""
-    if isinstance(data_type, StructType):
-        return any(has_timestamp_ntz(column.dataType) for column in data_type.fields)
-    if isinstance(data_type, ArrayType):
-        return has_timestamp_ntz(data_type.elementType)
-    if isinstance(data_type, MapType):
-        return has_timestamp_ntz(data_type.keyType) or has_timestamp_ntz(data_type.valueType)
-    return isinstance(data_type, TimestampNTZType)
 
 
 def columns(schema: StructType) -> Iterator[tuple[str, StructField]]:

@@ -81,7 +81,6 @@ _BRACED = re.compile(
 _LISTED = re.compile(rf"{_WORD}(?:\\{{0,3}}['\"`])?\s{{0,9}}(?:=>|[=:])\s{{0,9}}[\[(]", re.I)
 _BEARER = re.compile(r"(\b(?:Bearer|Basic)\s+)(?=\S{0,200}\d)[\w.~+/=-]{12,}")
 
-T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
 
 
@@ -184,12 +183,6 @@ class Redaction:
         for literal in (*_TRIPLE, *_QUOTED):
             code = literal.sub(rf"\1\2{REDACTED}\2", code)
         return _BEARER.sub(rf"\1{REDACTED}", code)
-
-    def value(self, name: str, value: T) -> T | str:
-        """Redact a setting's value."""
-        if isinstance(value, str):
-            return REDACTED if value and self.sensitive(name) else self.text(value)
-        return value
 
     def data(self, value: Any) -> Any:
         """Redact strings, also in lists, tuples and mappings; other values stay as they are."""

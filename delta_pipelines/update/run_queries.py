@@ -14,7 +14,7 @@ from delta_pipelines.model.run_steps import Step, reached
 from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.partitions.partition_dependencies import for_all_partitions
 from delta_pipelines.planning.query.expressions import with_expressions
-from delta_pipelines.planning.query.input_binding import Binder, flow_session
+from delta_pipelines.planning.query.input_binding import Binder
 from delta_pipelines.planning.schema.schema_diff import diff_schemas
 from delta_pipelines.planning.schema.schema_evolution import nullable_schema
 from delta_pipelines.planning.skipping.dependencies import Dependencies
@@ -40,10 +40,6 @@ class RunQueries:
         self._versions = versions
         self._analysed: dict[Identifier, tuple[SparkSession, DataFrame, Binder]] = {}
         self._dependencies: dict[Identifier, Dependencies | None] = {}
-
-    def session(self, spark: "SparkSession", flow: Flow) -> "SparkSession":
-        """A separate session for the flow, with the settings of its declaration."""
-        return flow_session(spark, flow)
 
     def rows(
         self,

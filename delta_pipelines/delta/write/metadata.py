@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, TimestampNTZType
 
 from delta_pipelines.errors import SchemaChangeError
+from delta_pipelines.model.column_types import holds
 from delta_pipelines.model.schema_mapping import (
     DEFAULT,
     GENERATED,
@@ -23,7 +24,6 @@ from delta_pipelines.model.table_definition import (
     TIMESTAMP_NTZ_FEATURE,
     TableDefinition,
     check_definition,
-    has_timestamp_ntz,
     is_protocol,
     merged_configuration,
     needs_column_mapping,
@@ -31,8 +31,8 @@ from delta_pipelines.model.table_definition import (
 
 
 @dataclass(frozen=True)
-class StoredMetadata:
-    """Current metadata of a table, from its log.
+class WantedMetadata:
+    """Metadata that the transaction will write.
 
     Args:
         schema: Schema with column mapping ids.
@@ -40,7 +40,6 @@ class StoredMetadata:
         cluster_columns: In order, nested ones as dotted paths.
         configuration: All properties, including those of this package.
         comment: None without a comment.
-        features: Names of the protocol's table features.
     """
 
     schema: StructType
@@ -48,7 +47,6 @@ class StoredMetadata:
     cluster_columns: tuple[str, ...]
     configuration: Mapping[str, str]
     comment: str | None
-    features: frozenset[str]
 
     @property
     def column_mapping(self) -> bool:
@@ -62,20 +60,14 @@ class StoredMetadata:
 
 
 @dataclass(frozen=True)
-class WantedMetadata:
-    """Metadata that the transaction will write; fields as in `StoredMetadata`."""
+class StoredMetadata(WantedMetadata):
+    """Current metadata of a table, from its log.
 
-    schema: StructType
-    partition_columns: tuple[str, ...]
-    cluster_columns: tuple[str, ...]
-    configuration: Mapping[str, str]
-    comment: str | None
+    Args:
+        features: Names of the protocol's table features.
+    """
 
-    @property
-    def layout(self) -> Layout:
-        """The parts that decide whether existing files stay valid."""
-        mapping = _mode(self.configuration) != "none"
-        return Layout(self.schema, self.partition_columns, mapping)
+    features: frozenset[str]
 
 
 def wanted_metadata(
@@ -123,7 +115,7 @@ def wanted_metadata(
         configuration[COLUMN_MAPPING_FEATURE] = "supported"
     if definition.cluster_columns and (stored is None or "clustering" not in stored.features):
         configuration[CLUSTERING_FEATURE] = "supported"
-    if stored and has_timestamp_ntz(schema) and "timestampNtz" not in stored.features:
+    if stored and holds(schema, (TimestampNTZType,)) and "timestampNtz" not in stored.features:
         # Delta turns on this feature by itself only when it creates a table.
         configuration[TIMESTAMP_NTZ_FEATURE] = "supported"
     has_defaults = any(DEFAULT in column.metadata for column in schema.fields)
