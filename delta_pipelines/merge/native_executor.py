@@ -87,14 +87,13 @@ class NativeMerge:
             # Spark would read the cache, which may be older than the table.
             return spec, "skip_unchanged has no effect: the table is cached"
         evolves = spec.schema_evolution or is_on(self.spark, AUTO_MERGE, "false")
-        reduction = skip_unchanged(
+        return skip_unchanged(
             spec,
             rows,
             case_sensitive=is_on(self.spark, "spark.sql.caseSensitive", "false"),
             schema_evolution=evolves,
             widens=evolves and (self.plan is None or self.plan.target.widens_types),
         )
-        return reduction.spec, reduction.note
 
 
 def _run_resolved(merge: Injection) -> ChangedRows:

@@ -7,7 +7,7 @@ concurrent change is a conflict and never a lost update.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import and_
 
 from pyspark.errors import AnalysisException
@@ -25,19 +25,6 @@ from delta_pipelines.model.identifiers import quoted
 _ROW, _TWIN, _MATCH, _KEEP, _FIRST = (f"__dp_{n}" for n in ("row", "twin", "match", "keep", "nth"))
 
 
-@dataclass(frozen=True, eq=False)
-class Reduction:
-    """A merge that skips unchanged rows.
-
-    Args:
-        spec: The merge to run instead.
-        note: What could not be skipped and why; empty if all unchanged rows are skipped.
-    """
-
-    spec: MergeSpec
-    note: str = ""
-
-
 def skip_unchanged(
     spec: MergeSpec,
     target: DataFrame,
@@ -45,7 +32,7 @@ def skip_unchanged(
     case_sensitive: bool,
     schema_evolution: bool,
     widens: bool,
-) -> Reduction:
+) -> tuple[MergeSpec, str]:
     """Rewrite a merge so that unchanged rows are not written.
 
     Args:
@@ -53,6 +40,10 @@ def skip_unchanged(
         case_sensitive: The session's `spark.sql.caseSensitive`.
         schema_evolution: Whether the merge or the session enables schema evolution.
         widens: Whether columns may get wider types then.
+
+    Returns:
+        The merge to run instead, and what could not be skipped and why; empty if all unchanged rows
+        are skipped.
     """
     comparison = compare_rows(
         target.schema,
@@ -66,28 +57,23 @@ def skip_unchanged(
     unchanged = comparison.unchanged
     if unchanged is None:
         columns = ", ".join(comparison.incomparable)
-        return Reduction(
-            spec, f"skip_unchanged has no effect: values of {columns} cannot be compared"
-        )
+        return spec, f"skip_unchanged has no effect: values of {columns} cannot be compared"
     guarded = replace(spec, clauses=guard_clauses(spec.clauses, unchanged))
     if spec.has_not_matched_by_source:
-        return Reduction(
-            guarded,
+        return guarded, (
             "skip_unchanged works by a condition: dropping source rows would make their target "
-            "rows not matched by source",
+            "rows not matched by source"
         )
     try:
         reduced = _without_idle_rows(spec, target, idle_pair(spec.clauses, unchanged))
     except AnalysisException:
         # Delta's own analysis of the merge reports unresolved names better.
-        return Reduction(guarded, "skip_unchanged works by a condition")
+        return guarded, "skip_unchanged works by a condition"
     if reduced is None:
-        return Reduction(
-            guarded,
-            "skip_unchanged works by a condition: ON contains no equality between target and "
-            "source",
+        return guarded, (
+            "skip_unchanged works by a condition: ON contains no equality between target and source"
         )
-    return Reduction(replace(guarded, source=reduced))
+    return replace(guarded, source=reduced), ""
 
 
 def guard_clauses(clauses: Sequence[Clause], unchanged: Column) -> tuple[Clause, ...]:

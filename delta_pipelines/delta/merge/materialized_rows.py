@@ -5,11 +5,10 @@ query still resolve.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from py4j.protocol import Py4JJavaError
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import (
@@ -24,6 +23,7 @@ from pyspark.sql.types import (
 
 from delta_pipelines.delta.jvm.bridge import JavaObject, Jvm, class_name, items
 from delta_pipelines.delta.jvm.sessions import active, setting, settings_in_tasks
+from delta_pipelines.delta.jvm.spark_errors import causes_of
 from delta_pipelines.delta.query.local_checkpoint import local_checkpoint
 from delta_pipelines.delta.query.plan_nodes import nodes
 
@@ -292,7 +292,7 @@ def rows_failure(exc: BaseException, fixed: FixedRows | None) -> RowsFailure:
     Source of the rule: Delta's `MergeIntoMaterializeSource`. Unlike Delta's check, this one does
     not take a block of checkpoint 12 for a block of checkpoint 1.
     """
-    messages = list(_messages(exc))
+    messages = [f"{name}: {message}" for name, message in causes_of(exc)]
     rdd_id = None if fixed is None else fixed.rdd_id
     if rdd_id is not None:
         block = re.compile(rf"\brdd_{rdd_id}_\d+")
@@ -301,16 +301,3 @@ def rows_failure(exc: BaseException, fixed: FixedRows | None) -> RowsFailure:
     if any(_NO_SPACE in message for message in messages):
         return RowsFailure.OUT_OF_DISK
     return RowsFailure.OTHER
-
-
-def _messages(exc: BaseException) -> Iterator[str]:
-    throwable = (
-        exc.java_exception if isinstance(exc, Py4JJavaError) else getattr(exc, "_origin", None)
-    )
-    if throwable is None:
-        yield str(exc)
-    for _ in range(20):
-        if throwable is None:
-            return
-        yield f"{throwable.getClass().getName()}: {throwable.getMessage() or ''}"
-        throwable = throwable.getCause()
