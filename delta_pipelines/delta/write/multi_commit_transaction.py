@@ -7,7 +7,7 @@ completes them. Nothing is written before `commit`.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -22,6 +22,7 @@ from delta_pipelines.delta.write.alter_statements import (
     set_properties,
     unset_properties,
 )
+from delta_pipelines.delta.write.optimistic_transaction import METRICS
 from delta_pipelines.delta.write.partition_values import checked_partitions
 from delta_pipelines.delta.write.row_casts import conform
 from delta_pipelines.errors import DatasetError, SchemaChangeError
@@ -45,8 +46,6 @@ from delta_pipelines.model.table_definition import (
     needs_column_mapping,
 )
 from delta_pipelines.model.table_state import Commit, TableState
-
-_COUNTED = ("numOutputRows", "numOutputBytes", "numFiles", "numRemovedFiles", "numRemovedBytes")
 
 
 class SeveralCommits:
@@ -190,7 +189,7 @@ class SeveralCommits:
         nothing = self._definition is None and not self._rows and not self._cleared
         if self.base is not None and nothing and self._txn_version is None:
             base = self.base
-            metrics = dict.fromkeys(_COUNTED, 0)
+            metrics = dict.fromkeys(METRICS, 0)
             return Commit(base.version, base.table_id, base.location, metrics, changed=False)
         text = json.dumps(user_metadata, default=str, sort_keys=True)
         reached(Step.COMMIT, self._dataset)
@@ -278,7 +277,7 @@ class SeveralCommits:
         if self.base is None or self._definition is None or self._is_mapped():
             return
         if needs_column_mapping(self._definition.schema):
-            self._sql(set_properties(self.identifier, {COLUMN_MAPPING_MODE: "name"}))
+            self._spark.sql(set_properties(self.identifier, {COLUMN_MAPPING_MODE: "name"}))
 
     def _write(self, user_metadata: str) -> int | None:
         schema = self._schema()
@@ -322,33 +321,23 @@ class SeveralCommits:
         # Delta removes the clustering of a table when its schema is overwritten.
         forgotten = self._cleared and self._schema() != base.schema
         clustering = () if forgotten else base.cluster_columns
-        steps: list[tuple[bool, Callable[[], str]]] = [
-            (
-                definition.cluster_columns != clustering,
-                lambda: cluster_by(self.identifier, definition.cluster_columns),
-            ),
-            (bool(fresh), lambda: set_properties(self.identifier, fresh)),
-            (bool(gone), lambda: unset_properties(self.identifier, gone)),
-            (
-                (definition.comment or None) != base.comment,
-                lambda: comment_on(self.identifier, definition.comment),
-            ),
-        ]
-        for needed, statement in steps:
-            if needed:
-                self._sql(statement())
-
-    def _sql(self, statement: str) -> None:
-        self._spark.sql(statement)
+        if definition.cluster_columns != clustering:
+            self._spark.sql(cluster_by(self.identifier, definition.cluster_columns))
+        if fresh:
+            self._spark.sql(set_properties(self.identifier, fresh))
+        if gone:
+            self._spark.sql(unset_properties(self.identifier, gone))
+        if (definition.comment or None) != base.comment:
+            self._spark.sql(comment_on(self.identifier, definition.comment))
 
     def _counts(self, version: int | None) -> dict[str, int]:
-        counts = dict.fromkeys(_COUNTED, 0)
+        counts = dict.fromkeys(METRICS, 0)
         if version is None:
             return counts
         history = self._spark.sql(f"DESCRIBE HISTORY {self._name}")
         entry = history.where(f"version = {version}").first()
         found = (entry and entry["operationMetrics"]) or {}
-        return {**counts, **{k: int(found[k]) for k in _COUNTED if k in found}}
+        return {**counts, **{k: int(found[k]) for k in METRICS if k in found}}
 
 
 def _lay_out(
