@@ -2,8 +2,7 @@
 
 import threading
 import time
-from types import TracebackType
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,9 +15,6 @@ from delta_pipelines.errors import MAX_LISTED
 from delta_pipelines.model.results import DatasetResult, counted
 from delta_pipelines.model.run_steps import Step, observing
 from delta_pipelines.planning.plan import Plan
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
 
 STEP_WORDS = {
     Step.ANALYSE: "analysing",
@@ -63,28 +59,19 @@ class Progress:
         )
         self._spinner = Spinner("dots")
         self._lock = threading.Lock()
-        self._observer: AbstractContextManager[None] | None = None
+        self._open = ExitStack()
         self._live = Live(
             console=console, get_renderable=self._render, refresh_per_second=8, transient=True
         )
 
     def __enter__(self) -> "Progress":
-        self._observer = observing(self._reached)
-        self._observer.__enter__()
+        self._open.enter_context(observing(self._reached))
         if self._console.is_terminal:
-            self._live.__enter__()
+            self._open.enter_context(self._live)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._console.is_terminal:
-            self._live.__exit__(kind, error, traceback)
-        if self._observer is not None:
-            self._observer.__exit__(kind, error, traceback)
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
 
     def ended(self, result: DatasetResult) -> None:
         """Show that a dataset is finished."""

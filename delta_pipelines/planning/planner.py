@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.jvm.sessions import active, settings_of
 from delta_pipelines.delta.jvm.spark_errors import explained
-from delta_pipelines.errors import DatasetError, as_pipeline_error
+from delta_pipelines.errors import DatasetError, PipelineError, as_pipeline_error
 from delta_pipelines.graph.graph import Dataset, Graph, Source, Table, View
 from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.named_sequence import NamedMapping
@@ -168,7 +168,9 @@ class _DatasetPlanner:
         failed = self._scope.plan.graph.inputs_among(dataset.identifier, self._failed)
         if failed:
             self._failed[dataset.identifier] = dataset.name
-            return _skipped(dataset, f"its input {self._failed[failed[0]]} cannot be planned")
+            reason = f"its input {self._failed[failed[0]]} cannot be planned"
+            skip = DatasetError(f"{reason}.", dataset=dataset.name)
+            return _unplanned(dataset, reason, skip, skipped=True)
         try:
             with explained(dataset.name):
                 if isinstance(dataset, Table):
@@ -178,23 +180,18 @@ class _DatasetPlanner:
             error = as_pipeline_error(cause, dataset.name, dataset.declaration.location)
             error = self._scope.plan.redaction.error(error)
             self._failed[dataset.identifier] = dataset.name
-            return DatasetPlan(
-                name=dataset.name,
-                identifier=dataset.identifier,
-                kind=dataset.kind,
-                action="none",
-                reason=f"it cannot be planned: {error}",
-                error=error,
-            )
+            return _unplanned(dataset, f"it cannot be planned: {error}", error)
 
 
-def _skipped(dataset: Table | View, reason: str) -> DatasetPlan:
+def _unplanned(
+    dataset: Table | View, reason: str, error: PipelineError, *, skipped: bool = False
+) -> DatasetPlan:
     return DatasetPlan(
         name=dataset.name,
         identifier=dataset.identifier,
         kind=dataset.kind,
         action="none",
         reason=reason,
-        error=DatasetError(f"{reason}.", dataset=dataset.name),
-        skipped=True,
+        error=error,
+        skipped=skipped,
     )

@@ -54,11 +54,7 @@ class RunVersions:
         Raises:
             DatasetError: The run has no version of it, or it was replaced since the plan.
         """
-        with self._lock:
-            state = self._states.get(identifier)
-        if state is None:
-            raise missing_input(identifier)
-        return read_pinned(session, state)
+        return read_pinned(session, self._needed(identifier))
 
     def stream(
         self, session: "SparkSession", identifier: Identifier, how: Stream | Changes
@@ -68,12 +64,15 @@ class RunVersions:
         Raises:
             DatasetError: The run has no version of it.
         """
-        state = self.version(identifier)
-        if state is None:
-            raise missing_input(identifier)
-        return read_stream(session, state, how)
+        return read_stream(session, self._needed(identifier), how)
 
     def version(self, identifier: Identifier) -> TableState | None:
         """The version of a table that the run reads; None for a view or a missing table."""
         with self._lock:
             return self._states.get(identifier)
+
+    def _needed(self, identifier: Identifier) -> TableState:
+        state = self.version(identifier)
+        if state is None:
+            raise missing_input(identifier)
+        return state

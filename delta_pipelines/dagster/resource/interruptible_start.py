@@ -1,9 +1,11 @@
 """Start a Spark session in a way that keeps Dagster interruptible."""
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 
 from pyspark.sql import SparkSession
+
+from delta_pipelines.system.daemon_executor import DaemonThreads
 
 _POLL_SECONDS = 0.2
 
@@ -17,20 +19,8 @@ def start_aside(build: Callable[[], SparkSession]) -> SparkSession:
     Raises:
         BaseException: Every exception of `build`.
     """
-    built: list[SparkSession] = []
-    problems: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            built.append(build())
-        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
-            problems.append(error)
-
-    # A daemon thread, so that an interrupted process does not wait for the JVM to start.
-    thread = threading.Thread(target=work, name="delta-pipelines-session", daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(_POLL_SECONDS)
-    if problems:
-        raise problems[0]
-    return built[0]
+    with DaemonThreads(1, name="delta-pipelines-session") as threads:
+        session: Future[SparkSession] = threads.submit(build)
+        while not session.done():
+            wait([session], timeout=_POLL_SECONDS)
+    return session.result()

@@ -6,7 +6,8 @@ import dagster as dg
 from pyspark.sql.types import StructType
 
 from delta_pipelines.model.identifiers import Identifier
-from delta_pipelines.model.results import DatasetResult
+from delta_pipelines.model.results import DatasetResult, TableFacts
+from delta_pipelines.model.table_state import TableState
 from delta_pipelines.planning.query.column_lineage import ColumnLineage
 from delta_pipelines.planning.schema.table_constraints import column_rules, columns_read
 
@@ -99,7 +100,9 @@ def materialization_metadata(
         metadata["dagster/row_count"] = result.rows
     metadata |= {f"delta_pipelines/{key}": count for key, count in row_counts(result).items()}
     metadata |= _merge(result)
-    metadata |= _facts(result, keys)
+    if facts := result.facts:
+        metadata["dagster/column_schema"] = column_schema(facts.schema, keys, facts.constraints)
+        metadata |= stored_files(facts)
     if result.changes:
         metadata["delta_pipelines/changes"] = _bullets(result.changes)
     if result.inputs:
@@ -195,20 +198,14 @@ def _merge(result: DatasetResult) -> dict[str, MetadataEntry]:
     return metadata
 
 
-def _facts(result: DatasetResult, keys: tuple[str, ...]) -> dict[str, MetadataEntry]:
-    facts = result.facts
-    if facts is None:
-        return {}
-    metadata: dict[str, MetadataEntry] = {
-        "dagster/column_schema": column_schema(facts.schema, keys, facts.constraints)
+def stored_files(table: TableFacts | TableState) -> dict[str, MetadataEntry]:
+    """Where a table's files are, their number and size; without what is unknown."""
+    entries = {
+        "dagster/uri": table.location,
+        "delta_pipelines/files": table.files,
+        "delta_pipelines/bytes": table.size_bytes,
     }
-    if facts.location is not None:
-        metadata["dagster/uri"] = facts.location
-    if facts.files is not None:
-        metadata["delta_pipelines/files"] = facts.files
-    if facts.size_bytes is not None:
-        metadata["delta_pipelines/bytes"] = facts.size_bytes
-    return metadata
+    return {name: value for name, value in entries.items() if value is not None}
 
 
 def _bullets(lines: tuple[str, ...]) -> dg.MetadataValue[str]:

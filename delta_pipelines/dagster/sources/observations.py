@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from delta_pipelines.dagster.resource.redacted_session import guarded_session
 from delta_pipelines.dagster.resource.resource import DeltaPipelineResource
-from delta_pipelines.dagster.run.metadata import MetadataEntry, column_schema
+from delta_pipelines.dagster.run.metadata import MetadataEntry, column_schema, stored_files
 from delta_pipelines.dagster.sources.selection import SourceChoice, chosen_sources
 from delta_pipelines.dagster.specs.asset_specs import PipelineSpecs, build_specs
 from delta_pipelines.dagster.specs.op_names import checked_op_name
@@ -116,13 +116,9 @@ def observe_table(
         )
     metadata: dict[str, MetadataEntry] = {
         "dagster/column_schema": column_schema(state.schema),
-        "dagster/uri": state.location,
         "delta_pipelines/version": state.version,
+        **stored_files(state),
     }
-    if state.files is not None:
-        metadata["delta_pipelines/files"] = state.files
-    if state.size_bytes is not None:
-        metadata["delta_pipelines/bytes"] = state.size_bytes
     return dg.ObserveResult(
         asset_key=key,
         data_version=dg.DataVersion(last_data_version(spark, state).text),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from delta_pipelines.delta.jvm.sessions import active
@@ -32,25 +32,18 @@ class AnalysedFlow:
     Attributes:
         session: The session of the flow, with its settings.
         frame: The query.
-        inputs: What it reads: declared inputs first, then files and undeclared tables.
+        read: The relations in its plan.
         markers: Marker in the query's plan -> the input that it stands for.
         text: The query's SQL text with these markers; empty for a function.
+        inputs: What it reads: declared inputs first, then files and undeclared tables.
     """
 
-    session: "SparkSession"
-    frame: "DataFrame"
-    inputs: tuple[InputVersion, ...]
-    markers: Mapping[str, Identifier]
-    text: str
-
-
-@dataclass(frozen=True)
-class _Query:
     session: "SparkSession"
     frame: "DataFrame"
     read: list[Relation]
     markers: Mapping[str, Identifier]
     text: str
+    inputs: tuple[InputVersion, ...] = ()
 
 
 class FlowAnalysis:
@@ -77,7 +70,7 @@ class FlowAnalysis:
             str(dataset.identifier.plain): dataset.identifier
             for dataset in (*graph.tables, *graph.persisted_views, *graph.sources)
         }
-        self._submitted: dict[tuple[Identifier, str], Future[_Query]] = {}
+        self._submitted: dict[tuple[Identifier, str], Future[AnalysedFlow]] = {}
 
     def begin(self, flows: Iterable[Flow], threads: Executor | None) -> None:
         """Start to analyse the queries that read no dataset: they need no table.
@@ -112,10 +105,9 @@ class FlowAnalysis:
             InputVersion(name, str(i), "stream") if name in flow.streams else self._input(name, i)
             for name, i in flow.inputs.items()
         )
-        inputs = declared + outside_inputs(query.read)
-        return AnalysedFlow(query.session, query.frame, inputs, query.markers, query.text)
+        return replace(query, inputs=declared + outside_inputs(query.read))
 
-    def _query(self, flow: Flow, partition: PartitionRange | None = None) -> _Query:
+    def _query(self, flow: Flow, partition: PartitionRange | None = None) -> AnalysedFlow:
         session = flow_session(self._spark, flow)
         partition = partition or self._partitions.get(flow.target)
         binder = Binder(self._graph, session, self._tables.frame, self._tables.stream, partition)
@@ -124,7 +116,7 @@ class FlowAnalysis:
         with active(session), refusing_unwritten_datasets(self._graph, flow):
             frame = binder.query(flow)
             read = relations(frame)
-        return _Query(session, frame, read, binder.markers, binder.text)
+        return AnalysedFlow(session, frame, read, binder.markers, binder.text)
 
     def _input(self, name: str, identifier: Identifier) -> InputVersion:
         dataset = self._graph[identifier]

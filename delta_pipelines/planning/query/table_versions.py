@@ -161,10 +161,7 @@ class Tables:
         """
         if identifier in self._planned:
             return empty_frame(session, self._planned[identifier])
-        state = self.state(identifier)
-        if state is None:
-            raise self._missing(identifier)
-        return read_pinned(session, state)
+        return read_pinned(session, self._needed(identifier))
 
     def stream(
         self, session: "SparkSession", identifier: Identifier, how: Stream | Changes
@@ -179,16 +176,16 @@ class Tables:
         """
         if identifier in self._planned:
             return empty_stream(session, stream_schema(self._planned[identifier], how))
-        state = self.state(identifier)
-        if state is None:
-            raise self._missing(identifier)
-        return read_stream(session, state, how)
+        return read_stream(session, self._needed(identifier), how)
 
-    def _missing(self, identifier: Identifier) -> DatasetError:
+    def _needed(self, identifier: Identifier) -> TableState:
+        state = self.state(identifier)
+        if state is not None:
+            return state
         location = self.gone(identifier)
         if location is None:
-            return missing_input(identifier)
-        return gone_table(
+            raise missing_input(identifier)
+        raise gone_table(
             identifier, location, "create it again (the next refresh of a dataset does)"
         )
 

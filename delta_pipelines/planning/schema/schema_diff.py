@@ -126,12 +126,7 @@ def _diff_structs(current: StructType, target: StructType, prefix: str) -> list[
 
 def _diff_fields(current: StructField, target: StructField, path: str) -> list[SchemaChange]:
     changes = _diff_types(current.dataType, target.dataType, path)
-    if current.nullable != target.nullable:
-        changes.append(
-            SchemaChange(
-                "nullability", path, _nullable(current.nullable), _nullable(target.nullable)
-            )
-        )
+    changes += _diff_nulls(current.nullable, target.nullable, path)
     if comment_of(current) != comment_of(target):
         changes.append(SchemaChange("comment", path, comment_of(current), comment_of(target)))
     return changes
