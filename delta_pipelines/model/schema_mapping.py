@@ -3,8 +3,9 @@
 These decisions need no JVM.
 """
 
+import itertools
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,14 +32,16 @@ _DEFAULTS = (DEFAULT, "EXISTS_DEFAULT")
 
 def logical_schema(stored: StructType) -> StructType:
     """A stored schema without column mapping ids and physical names; comments stay."""
-    return _rebuilt(
-        stored, lambda f: {k: v for k, v in f.metadata.items() if k not in _MAPPING_KEYS}
+    return _with_metadata(
+        stored, None, lambda f, _: {k: v for k, v in f.metadata.items() if k not in _MAPPING_KEYS}
     )
 
 
 def declared_schema(schema: StructType) -> StructType:
     """A query's schema without metadata from other tables' columns and from Spark's analyser."""
-    return _rebuilt(schema, lambda f: {k: v for k, v in f.metadata.items() if not _left_over(k)})
+    return _with_metadata(
+        schema, None, lambda f, _: {k: v for k, v in f.metadata.items() if not _left_over(k)}
+    )
 
 
 def merged_schema(
@@ -56,9 +59,18 @@ def merged_schema(
         has_rules: True when generation expressions and defaults come from the wanted schema too,
             and a column keeps only its column mapping id.
     """
-    merged = _merged(wanted if has_rules else declared_schema(wanted), stored, has_rules)
-    assert isinstance(merged, StructType)
-    return merged
+
+    def metadata(column: StructField, before: StructField | None) -> dict[str, Any]:
+        if before is None or not _stays(column.dataType, before.dataType):
+            return column.metadata
+        kept = {
+            k: v
+            for k, v in before.metadata.items()
+            if (k in _MAPPING_KEYS if has_rules else _left_over(k) or k == DECLARED_TYPE)
+        }
+        return {**kept, **column.metadata}
+
+    return _with_metadata(wanted if has_rules else declared_schema(wanted), stored, metadata)
 
 
 def mapped_schema(schema: StructType, stored: StructType) -> StructType:
@@ -70,9 +82,16 @@ def mapped_schema(schema: StructType, stored: StructType) -> StructType:
     Args:
         stored: The table's schema without column mapping.
     """
-    mapped = _mapped(schema, stored, iter(range(1, 1_000_000)))
-    assert isinstance(mapped, StructType)
-    return mapped
+    ids = itertools.count(1)
+
+    def metadata(column: StructField, before: StructField | None) -> dict[str, Any]:
+        return {
+            **column.metadata,
+            "delta.columnMapping.id": next(ids),
+            "delta.columnMapping.physicalName": before.name if before else f"col-{uuid.uuid4()}",
+        }
+
+    return _with_metadata(schema, stored, metadata)
 
 
 @dataclass(frozen=True)
@@ -168,95 +187,44 @@ def _left_over(key: str) -> bool:
     return key.startswith(("delta.", "parquet.field.", "__")) or key in _DEFAULTS
 
 
-def _rebuilt(schema: StructType, metadata: Callable[[StructField], dict[str, Any]]) -> StructType:
-    def walk(data_type: DataType) -> DataType:
-        if isinstance(data_type, StructType):
-            return StructType(
-                [StructField(f.name, walk(f.dataType), f.nullable, metadata(f)) for f in data_type]
-            )
-        if isinstance(data_type, ArrayType):
-            return ArrayType(walk(data_type.elementType), data_type.containsNull)
-        if isinstance(data_type, MapType):
+def _with_metadata(
+    schema: StructType,
+    stored: StructType | None,
+    metadata: Callable[[StructField, StructField | None], dict[str, Any]],
+) -> StructType:
+    """Give every column of a schema, also the nested ones, other metadata.
+
+    Args:
+        metadata: Called with each column and the stored one of its name, and then with the columns
+            inside of it.
+    """
+
+    def column(field: StructField, has: DataType | None) -> StructField:
+        before = column_named(has, field.name) if isinstance(has, StructType) else None
+        found = metadata(field, before)
+        inner = walk(field.dataType, before.dataType if before else None)
+        return StructField(field.name, inner, field.nullable, found)
+
+    def walk(wanted: DataType, has: DataType | None) -> DataType:
+        if isinstance(wanted, StructType):
+            return StructType([column(field, has) for field in wanted.fields])
+        if isinstance(wanted, ArrayType):
+            element = has.elementType if isinstance(has, ArrayType) else None
+            return ArrayType(walk(wanted.elementType, element), wanted.containsNull)
+        if isinstance(wanted, MapType):
+            key, value = (has.keyType, has.valueType) if isinstance(has, MapType) else (None, None)
             return MapType(
-                walk(data_type.keyType), walk(data_type.valueType), data_type.valueContainsNull
+                walk(wanted.keyType, key), walk(wanted.valueType, value), wanted.valueContainsNull
             )
-        return data_type
+        return wanted
 
-    rebuilt = walk(schema)
-    assert isinstance(rebuilt, StructType)
-    return rebuilt
-
-
-def _merged(wanted: DataType, stored: DataType | None, has_rules: bool) -> DataType:
-    if isinstance(wanted, StructType):
-        has = stored if isinstance(stored, StructType) else StructType()
-        return StructType(
-            [_merged_column(f, column_named(has, f.name), has_rules) for f in wanted.fields]
-        )
-    if isinstance(wanted, ArrayType):
-        inner = stored.elementType if isinstance(stored, ArrayType) else None
-        return ArrayType(_merged(wanted.elementType, inner, has_rules), wanted.containsNull)
-    if isinstance(wanted, MapType):
-        key, value = (
-            (stored.keyType, stored.valueType) if isinstance(stored, MapType) else (None, None)
-        )
-        return MapType(
-            _merged(wanted.keyType, key, has_rules),
-            _merged(wanted.valueType, value, has_rules),
-            wanted.valueContainsNull,
-        )
-    return wanted
-
-
-def _merged_column(wanted: StructField, stored: StructField | None, has_rules: bool) -> StructField:
-    if stored is None or not _stays(wanted.dataType, stored.dataType):
-        inner = _merged(wanted.dataType, None, has_rules)
-        return StructField(wanted.name, inner, wanted.nullable, wanted.metadata)
-    kept = {
-        k: v
-        for k, v in stored.metadata.items()
-        if (k in _MAPPING_KEYS if has_rules else _left_over(k) or k == DECLARED_TYPE)
-    }
-    inner = _merged(wanted.dataType, stored.dataType, has_rules)
-    return StructField(wanted.name, inner, wanted.nullable, {**kept, **wanted.metadata})
+    return StructType([column(field, stored) for field in schema.fields])
 
 
 def _stays(wanted: DataType, stored: DataType) -> bool:
     if type(wanted) is not type(stored):
         return False
     return isinstance(wanted, (StructType, ArrayType, MapType)) or wanted == stored
-
-
-def _mapped(data_type: DataType, stored: DataType | None, ids: Iterator[int]) -> DataType:
-    if isinstance(data_type, StructType):
-        has = stored if isinstance(stored, StructType) else StructType()
-        columns = []
-        for column in data_type.fields:
-            before = column_named(has, column.name)
-            identity = {
-                "delta.columnMapping.id": next(ids),
-                "delta.columnMapping.physicalName": before.name
-                if before
-                else f"col-{uuid.uuid4()}",
-            }
-            inner = _mapped(column.dataType, before.dataType if before else None, ids)
-            columns.append(
-                StructField(column.name, inner, column.nullable, {**column.metadata, **identity})
-            )
-        return StructType(columns)
-    if isinstance(data_type, ArrayType):
-        inner_stored = stored.elementType if isinstance(stored, ArrayType) else None
-        return ArrayType(_mapped(data_type.elementType, inner_stored, ids), data_type.containsNull)
-    if isinstance(data_type, MapType):
-        key, value = (
-            (stored.keyType, stored.valueType) if isinstance(stored, MapType) else (None, None)
-        )
-        return MapType(
-            _mapped(data_type.keyType, key, ids),
-            _mapped(data_type.valueType, value, ids),
-            data_type.valueContainsNull,
-        )
-    return data_type
 
 
 def _changes(current: DataType, wanted: DataType, path: str, mapping: bool) -> list[str]:
