@@ -23,7 +23,7 @@ from delta_pipelines.declare.options import (
     ViewOptions,
     checked_declaration,
 )
-from delta_pipelines.declare.pending import Unfinished
+from delta_pipelines.declare.pending import without_query
 from delta_pipelines.errors import DeclarationError, Problem
 from delta_pipelines.model.declarations import Declaration, Decorator, F, G, Kind, Query, UpsertKeys
 from delta_pipelines.model.source_location import location_of_caller, location_of_function
@@ -35,7 +35,7 @@ class DeclaresDatasets(DeclaresExpectations):
     def __init__(self) -> None:
         super().__init__()
         self._declarations: list[Declaration] = []
-        self._unfinished: list[Unfinished] = []
+        self._unfinished: list[Problem] = []
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:
@@ -45,8 +45,7 @@ class DeclaresDatasets(DeclaresExpectations):
     @property
     def misplaced(self) -> list[Problem]:
         """Expectations on functions that are not datasets, and datasets without a query."""
-        problems = [unfinished.problem for unfinished in self._unfinished]
-        return [*problems, *self._without_dataset(self._declarations)]
+        return [*self._unfinished, *self._without_dataset(self._declarations)]
 
     @overload
     def materialized_view(self, name: F) -> F: ...
@@ -176,21 +175,7 @@ class DeclaresDatasets(DeclaresExpectations):
         with located(name, location_of_caller()):
             check_name(target, "append_flow(target=...): target", "a streaming table")
             check_text(name, "name")
-        pending = self._begin("append_flow", name)
-
-        def decorate(function: G, /) -> G:
-            self._finish(pending)
-            if not callable(function):
-                raise DeclarationError(
-                    f"append_flow decorates a function that returns a streaming DataFrame, "
-                    f"not {function!r}."
-                )
-            declared = name if name is not None else name_of(function)
-            query = Query(function=function)
-            self._record("append_flow", declared, query, options, None, target)
-            return function
-
-        return decorate
+        return self._decorator("append_flow", name, options, target=target)
 
     @overload
     def upsert(
@@ -360,28 +345,31 @@ class DeclaresDatasets(DeclaresExpectations):
         if sql is not None and name is not None:
             self._record(kind, name, Query(sql=sql), options, upsert)
             return None
-        pending = self._begin(kind, name)
+        return self._decorator(kind, name, options, upsert)
+
+    def _decorator(
+        self,
+        kind: Kind,
+        name: str | None,
+        options: TableOptions | ViewOptions | FlowOptions | InputOption,
+        upsert: UpsertKeys | None = None,
+        target: str | None = None,
+    ) -> Decorator:
+        unfinished = without_query(kind, name, location_of_caller())
+        self._unfinished.append(unfinished)
+        returned = "a streaming DataFrame" if kind == "append_flow" else "a DataFrame"
 
         def decorate(function: G, /) -> G:
-            self._finish(pending)
+            self._unfinished = [other for other in self._unfinished if other is not unfinished]
             if not callable(function):
                 raise DeclarationError(
-                    f"{kind} decorates a function that returns a DataFrame, not {function!r}."
+                    f"{kind} decorates a function that returns {returned}, not {function!r}."
                 )
             declared = name if name is not None else name_of(function)
-            self._record(kind, declared, Query(function=function), options, upsert)
+            self._record(kind, declared, Query(function=function), options, upsert, target)
             return function
 
         return decorate
-
-    def _begin(self, kind: Kind, name: str | None) -> Unfinished:
-        pending = Unfinished(kind, name, location_of_caller())
-        self._unfinished.append(pending)
-        return pending
-
-    def _finish(self, pending: Unfinished) -> None:
-        if pending in self._unfinished:
-            self._unfinished.remove(pending)
 
     def _record(
         self,
