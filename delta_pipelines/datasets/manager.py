@@ -22,7 +22,7 @@ from delta_pipelines.delta.jvm.sessions import (
     settings,
 )
 from delta_pipelines.delta.jvm.spark_errors import explained
-from delta_pipelines.delta.write.transaction import Transaction, begin
+from delta_pipelines.delta.write.transaction import Transaction, begin, commit_notes
 from delta_pipelines.errors import DatasetError, PipelineError
 from delta_pipelines.flows.micro_batches import write_batch
 from delta_pipelines.flows.partition_refresh import PartitionRefresh
@@ -335,7 +335,7 @@ class DatasetManager:
             version=commit.version,
             rows=commit.metrics.get("numOutputRows"),
             metrics=commit.metrics,
-            notes=_notes(transaction),
+            notes=commit_notes(transaction),
             expectations=expectations,
         )
 
@@ -364,9 +364,3 @@ def _altered(dataset: str) -> DatasetError:
         "written. Plan and run again.",
         dataset=dataset,
     )
-
-
-def _notes(transaction: Transaction) -> tuple[str, ...]:
-    if transaction.atomic:
-        return ()
-    return (f"written in several commits, because {transaction.reason}",)

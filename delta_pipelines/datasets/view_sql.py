@@ -2,20 +2,12 @@
 
 from collections.abc import Mapping
 
+from delta_pipelines.delta.write.alter_statements import (
+    literal,
+    set_properties,
+    unset_properties,
+)
 from delta_pipelines.model.identifiers import Identifier
-
-
-def literal(text: str) -> str:
-    r"""Write a text as a string literal of Spark SQL.
-
-    Example:
-        >>> literal("it's")
-        "'it\\'s'"
-    """
-    from sqlglot import exp
-
-    # Spark replaces `${...}` with a setting (perhaps a password) or an environment variable.
-    return exp.Literal.string(text).sql(dialect="spark").replace("${", "\\u0024{")
 
 
 def create_view_sql(
@@ -66,12 +58,7 @@ def relabel_view_sql(
         ["ALTER VIEW `s`.`v` SET TBLPROPERTIES ('a' = '3')", "ALTER VIEW `s`.`v` UNSET \
 TBLPROPERTIES IF EXISTS ('b')"]
     """
-    alter, statements = f"ALTER VIEW {identifier.quoted}", []
     changed = {key: value for key, value in after.items() if before.get(key) != value}
-    if changed:
-        listed = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in changed.items())
-        statements.append(f"{alter} SET TBLPROPERTIES ({listed})")
-    gone = ", ".join(literal(key) for key in before if key not in after)
-    if gone:
-        statements.append(f"{alter} UNSET TBLPROPERTIES IF EXISTS ({gone})")
-    return statements
+    gone = [key for key in before if key not in after]
+    statements = [set_properties(identifier, changed, "VIEW")] if changed else []
+    return statements + ([unset_properties(identifier, gone, "VIEW")] if gone else [])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from delta_pipelines.delta.jvm.spark_errors import SPARK_FAILURES
 from delta_pipelines.delta.log.data_versions import last_data_version
 from delta_pipelines.delta.query.observation import Observed
-from delta_pipelines.delta.write.transaction import Commit, Transaction, begin
+from delta_pipelines.delta.write.transaction import Commit, Transaction, begin, commit_notes
 from delta_pipelines.errors import DatasetError
 from delta_pipelines.graph.graph import Flow, Table
 from delta_pipelines.model.expectation_result import ExpectationResult, added, commit_counts
@@ -104,7 +104,7 @@ class PartitionRefresh:
             version=state.version,
             rows=rows,
             metrics=metrics,
-            notes=_notes(transaction),
+            notes=commit_notes(transaction),
             expectations=found,
             partitions=_result(commits, partitions.asked),
         )
@@ -285,9 +285,3 @@ def _left(partitions: PartitionPlan, commits: Sequence[PartitionCommit]) -> Part
 def _result(commits: Sequence[PartitionCommit], asked: Sequence[str]) -> PartitionsResult:
     computed = {key for commit in commits for key in commit.keys}
     return PartitionsResult(tuple(commits), tuple(key for key in asked if key not in computed))
-
-
-def _notes(transaction: Transaction) -> tuple[str, ...]:
-    if transaction.atomic:
-        return ()
-    return (f"written in several commits, because {transaction.reason}",)

@@ -13,7 +13,7 @@ from delta_pipelines.model.identifiers import Identifier
 from delta_pipelines.model.table_definition import TableDefinition
 from delta_pipelines.model.table_state import Commit, TableState
 
-__all__ = ["Commit", "DeltaTransaction", "TableDefinition", "Transaction", "begin"]
+__all__ = ["Commit", "DeltaTransaction", "TableDefinition", "Transaction", "begin", "commit_notes"]
 
 
 class Transaction(Protocol):
@@ -105,3 +105,10 @@ def begin(
     if reason:
         return SeveralCommits(spark, identifier, reason)
     return DeltaTransaction(spark, identifier, is_new=is_new)
+
+
+def commit_notes(transaction: Transaction) -> tuple[str, ...]:
+    """Say why a table was written in several commits, if it was."""
+    if transaction.atomic:
+        return ()
+    return (f"written in several commits, because {transaction.reason}",)

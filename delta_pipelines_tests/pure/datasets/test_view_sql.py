@@ -7,12 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from delta_pipelines.datasets.view_sql import (
-    alter_view_sql,
-    create_view_sql,
-    literal,
-    relabel_view_sql,
-)
+from delta_pipelines.datasets.view_sql import alter_view_sql, create_view_sql, relabel_view_sql
+from delta_pipelines.delta.write.alter_statements import literal
 from delta_pipelines.model.identifiers import Identifier
 
 VIEW = Identifier(None, "s", "v")
