@@ -115,9 +115,8 @@ def check_definition(definition: TableDefinition, dataset: str) -> None:
     """Refuse a definition that a Delta table cannot have.
 
     Raises:
-        DatasetError: There are no columns, columns without a type (void), duplicate names, layout
-            columns that do not exist, partition columns of nested types, or partitioning together
-            with clustering.
+        DatasetError: There are no columns, columns without a type (void), duplicate names, or
+            partition columns of nested types.
     """
     schema = definition.schema
     if not schema.fields:
@@ -136,20 +135,6 @@ def check_definition(definition: TableDefinition, dataset: str) -> None:
             "rename or drop one in the query.",
             dataset=dataset,
         )
-    names = {name.lower() for name in schema.names}
-    for kind, listed in (
-        ("partition", definition.partition_columns),
-        ("cluster", definition.cluster_columns),
-    ):
-        missing = [
-            n for n in listed if n.lower() not in names and n.split(".")[0].lower() not in names
-        ]
-        if missing:
-            raise DatasetError(
-                f"{kind} column {', '.join(missing)} is not in the query, which has "
-                f"{', '.join(schema.names)}.",
-                dataset=dataset,
-            )
     laid_out = {name.lower() for name in definition.partition_columns}
     nested = [c for c in schema.fields if c.name.lower() in laid_out and _is_nested(c.dataType)]
     if nested:
@@ -158,15 +143,6 @@ def check_definition(definition: TableDefinition, dataset: str) -> None:
             f"partition column {shown} has a type that no folder's name can contain: partition by "
             f"a column of a simple type.",
             dataset=dataset,
-        )
-    if definition.partition_columns and definition.cluster_columns:
-        raise DatasetError(
-            "a Delta table cannot be both partitioned and clustered: remove one of the two.",
-            dataset=dataset,
-        )
-    if laid_out == names:
-        raise DatasetError(
-            "every column is a partition column; Delta needs at least one other.", dataset=dataset
         )
 
 

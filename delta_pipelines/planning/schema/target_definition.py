@@ -348,7 +348,8 @@ def _check_columns(table: Table, schema: StructType) -> None:
         ("cluster_by", declaration.cluster_by),
     ):
         for column in columns:
-            if column.lower() not in folded and not (what == "cluster_by" and "." in column):
+            outer = column.partition(".")[0] if what == "cluster_by" else column
+            if not {column.lower(), outer.lower()} & folded.keys():
                 raise DatasetError(
                     f"{what} names {column!r}, which is not a column of the query"
                     f"{suggestion(column, schema.names)}",

@@ -161,12 +161,4 @@ def test_columns_that_no_table_can_have_are_refused_before_writing(spark, table,
         put(spark.sql("SELECT 1 AS a, NULL AS gone, named_struct('gone', NULL) AS deep"))
     with pytest.raises(DatasetError, match="column A occurs twice"):
         put(spark.sql("SELECT 1 AS a, 2 AS A"))
-    with pytest.raises(DatasetError, match="partition column nope is not in the query"):
-        put(spark.range(1), partition_columns=("nope",))
-    with pytest.raises(DatasetError, match="cannot be both partitioned and clustered"):
-        put(
-            spark.sql("SELECT 1 AS a, 2 AS b, 3 AS c"),
-            partition_columns=("a",),
-            cluster_columns=("b",),
-        )
     assert load_table(spark, table) is None
