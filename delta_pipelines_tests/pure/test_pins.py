@@ -28,7 +28,7 @@ def test_no_pin_needs_a_newer_python(python: str) -> None:
 
 
 def _needed_python(pin: Requirement) -> SpecifierSet | None:
-    """The versions of Python that a pinned package accepts; None if that version is not installed."""
+    """The versions of Python that a pin accepts; None if its version is not installed here."""
     try:
         found = metadata(pin.name)
     except PackageNotFoundError:
